@@ -21,14 +21,14 @@ _MODULES = {
     "gangs": "queues.gangs",
     "page": "page.command",
     "plan": "plan.command",
-    "queues": "queues.command",
+    "queues": "queues.entries",
     "record": "replay.record",
     "release": "release.command",
     "replay": "replay.command",
     "report": "report.command",
     "resume": "hold",
     "test": "replay.testing",
-    "watch": "queues.command",
+    "watch": "queues.entries",
     "withdraw": "release.withdraw",
 }
 

@@ -1,4 +1,7 @@
-"""The web server of the page: addresses, errors, and nothing but reading."""
+"""The web server of the page: addresses, errors, and nothing but reading.
+
+All that comes from the cluster is text in its HTML: it is escaped, and on one line.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,31 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from muster.cli.page.board import Board, Filter
 from muster.cli.page.charts import ahead, chart
 from muster.cli.page.gang import HOLDERS, gang_page
 from muster.cli.page.guard import HEADERS, Door, refusal
-from muster.cli.page.rendering import STATIC, render
 from muster.cli.page.state import PageState
+from muster.cli.ui import age, amounts, counted, lasting
 from muster.kube.errors import ApiError
+from muster.model.gang_states import GangState
+from muster.model.texts import printable
 from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
+_HERE = Path(__file__).parent
+# Of the folder `static`: what the page loads in addition to its HTML.
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 # Headers that an error keeps.
 _KEPT = ("Allow", "Retry-After")
@@ -56,7 +68,7 @@ class _Pages:
     def __init__(self, state: PageState, door: Door) -> None:
         self._state = state
         self._door = door
-        self._static = {name: (STATIC / name).read_bytes() for name in _FILES}
+        self._static = {name: (_HERE / "static" / name).read_bytes() for name in _FILES}
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -238,3 +250,36 @@ class Listeners:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._quiet):
                     await self._state.next_revision(revision)
+
+
+def render(template: str, **values: object) -> str:
+    """The HTML of a template of `templates/`."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        # For every file, independent of its name.
+        autoescape=True,
+        loader=FileSystemLoader(_HERE / "templates"),
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["known_states"] = frozenset(map(str, GangState))
+    # Text as a value in the query of a link.
+    query = partial(quote, safe="")
+    environment.filters.update(age=age, amounts=amounts, counted=counted, lasting=lasting, moment=_moment, query=query)
+    return environment
+
+
+def _finalized(value: object) -> object:
+    """The text of an expression of a template, without control characters or marks that turn its direction."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _moment(seconds: float) -> str:
+    """A moment in UTC, for people: `2026-11-24 14:03:22`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

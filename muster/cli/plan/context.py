@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from muster.cli.plan.malformed import unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
-from muster.cli.plan.shape import misplaced, spec_type, unnamed
+from muster.cli.plan.shape import misplaced, spec_type, unfilled, unnamed, unreadable
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.model.findings import Finding, Reason
@@ -134,12 +133,12 @@ def _decoded(document: Document, type_: type[Any], check: Callable[[Any], object
     if faults := [*unnamed(document.manifest), *unfilled(document.manifest, type_)]:
         if faults[0].field == "metadata.name":
             faults += misplaced(document.manifest, spec_type(type_))
-        raise unreadable(document.source, document.manifest, type_, None, faults)
+        raise unreadable(document, type_, faults)
     try:
         decoded = convert(document.manifest, type_)
         check(decoded)
     except InvalidObjectError as error:
-        raise unreadable(document.source, document.manifest, type_, error) from error
+        raise unreadable(document, type_, error=error) from error
     return decoded
 
 

@@ -12,7 +12,6 @@ from muster.admitters import Admitter
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
 from muster.cli.plan.entry import PlanEntry
-from muster.cli.plan.malformed import type_words, unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.other_kinds import gang_of_pods, skipped, why_not_run, with_templates
 from muster.cli.plan.shape import (
@@ -22,6 +21,9 @@ from muster.cli.plan.shape import (
     parts_of_devices,
     spec_type,
     twice_written,
+    type_words,
+    unfilled,
+    unreadable,
     unusable_labels,
 )
 from muster.gangs.gang import as_its_pods
@@ -111,13 +113,13 @@ def _fail(error: InputError, errors: list[str] | None) -> None:
 
 def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> PlanEntry:
     if not isinstance(document.manifest.get("metadata"), dict | None):
-        raise unreadable(document.source, document.manifest, kind.decoded, None)
+        raise unreadable(document, kind.decoded)
     meta, misnamed = _metadata_of(document)
     context = known.context(meta["namespace"], defaults)
     manifest = {**document.manifest, "metadata": meta}
 
     if faults := [*misnamed, *(one for one in unfilled(manifest, kind.decoded) if one.field not in _NAMES)]:
-        raise unreadable(document.source, manifest, kind.decoded, None, faults)
+        raise unreadable(document, kind.decoded, faults)
     try:
         decoded = convert(manifest, kind.decoded)
         verdict = judge(kind, decoded, context)
@@ -125,7 +127,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
             context = replace(context, queue=None)
             verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
-        raise unreadable(document.source, manifest, kind.decoded, error, _slips(meta)) from error
+        raise unreadable(document, kind.decoded, _slips(meta), error) from error
     of_input = _of_input(document, kind, known)
     verdict = replace(
         verdict,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.cli.parsing import InputError
-from muster.cli.plan.malformed import fields_of, fraction_words, type_words, with_value
 from muster.cli.plan.manifests import Document
+from muster.cli.plan.shape import fields_of, fraction_words, type_words, with_value
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
 from muster.workloads import SchedulingPolicy, kind_of

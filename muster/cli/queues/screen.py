@@ -15,8 +15,8 @@ from rich.text import Text
 
 from muster.cli.page.board import GangRow
 from muster.cli.page.state import PageState
-from muster.cli.queues.changes import Changes
 from muster.cli.queues.entries import tree_lines
+from muster.cli.queues.watch import Changes
 from muster.cli.ui import age, colours, elided
 from muster.model.texts import printable
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan
-from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
+from muster.cli.plan.shape import unreadable
 from muster.gangs.intent import Defaults
 from muster.model.objects import InvalidObjectError, convert
 from muster.workloads import kind_of
@@ -213,7 +213,7 @@ def test_each_field_that_a_decoder_would_stop_at_is_named(data: st.DataObject, m
             convert(one, kind.decoded)
         except InvalidObjectError:
             alone += 1
-    lines = str(unreadable("file", hurt, kind.decoded, None)).splitlines()
+    lines = str(unreadable(Document("file", hurt), kind.decoded)).splitlines()
     assert len([line for line in lines if line != "file: None"]) == alone
 
 

@@ -10,7 +10,7 @@ from jinja2 import UndefinedError
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
 from muster.cli.page.charts import Chart, ahead
 from muster.cli.page.gang import GangPage, Moment
-from muster.cli.page.rendering import render
+from muster.cli.page.server import render
 from muster.cli.queues.gangs import GangEntry
 from muster.cli.ui import rounded
 from muster.model.texts import printable

@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from muster.cli.page.state import PageState
-from muster.cli.queues.changes import Changes
 from muster.cli.queues.screen import Screen
-from muster.cli.queues.watch import PlainDisplay, display
+from muster.cli.queues.watch import Changes, PlainDisplay, display
 from muster.cli.snapshot import ClusterSnapshot, Followed
 from muster.cluster.cluster import Cluster
 from muster.model.names import MESSAGE, STATE
