@@ -155,11 +155,6 @@ class _Evicted:
                 # Counted one by one: thousands may be evicted at once.
                 self.lost[pod.metadata.uid] = pod, pod_requests(pod.spec, status=pod.status)
 
-    def due(self) -> float:
-        """The time at which the pods are reported."""
-        first, last = self.lost_at
-        return min(first + _LONGEST_TOGETHER, last + _TOGETHER)
-
 
 class Evictions:
     """The gangs that have just lost pods to the scheduler; `now` never goes back, in seconds."""
@@ -238,8 +233,9 @@ class Evictions:
         known = self._gangs.get(key)
         if known is None or not known.lost:
             return None
-        if now < known.due():
-            return known.due() - now
+        first, last = known.lost_at
+        if (left := min(first + _LONGEST_TOGETHER, last + _TOGETHER) - now) > 0:
+            return left
         pods, requests = zip(*known.lost.values(), strict=True)
         known.lost = {}
         named = (self._nominated.get(pod.spec.node_name, (key, 0.0)) for pod in pods)

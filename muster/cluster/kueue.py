@@ -46,7 +46,12 @@ def _with_preemptor(answer: KueueAnswer, cluster: Cluster) -> KueueAnswer:
     if own is None or found is None or found.metadata.namespace != own.metadata.namespace:
         return answer
     controller = found.metadata.controller
-    named = f'{controller.kind} "{controller.name}"' if controller is not None else f'Workload "{found.metadata.name}"'
+    # Owner references are users' words, of any length.
+    named = (
+        f'{controller.kind[:63]} "{controller.name[:253]}"'
+        if controller is not None
+        else f'Workload "{found.metadata.name}"'
+    )
     named += f' of LocalQueue "{found.spec.queue_name}"'
     return replace(answer, message=f"{answer.message}; the preemptor is {named}")
 
