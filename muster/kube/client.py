@@ -243,7 +243,7 @@ class Client:
 
         The server ends it after `timeout_seconds`. Never retried here: the caller knows where to resume. Raises, on
         entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a byte
-        (bookmarks come only after a change to the kind, wherever in the cluster), and OversizedLine for a line above
+        (bookmarks come only after a change to the kind, wherever in the cluster), and ApiError for a line above
         `max_line` bytes.
         """
         params = {

@@ -100,13 +100,6 @@ class WatchIdle(Unreachable):
         super().__init__(f"nothing came for {seconds:g} s", reason="WatchIdle")
 
 
-class OversizedLine(ApiError):  # noqa: N818 - as above
-    """A watch sent a line above the limit; resuming would meet it again, so list instead. `status` is 0."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(0, "OversizedLine", f"a watch event is longer than {limit} bytes")
-
-
 class OversizedAnswer(ApiError):  # noqa: N818 - as above
     """An answer is longer than the caller accepts; it was dropped. `status` is 0."""
 

@@ -22,7 +22,7 @@ from yarl import URL
 from muster.kube.backoff import Backoff
 from muster.kube.clock import ServerClock, boottime
 from muster.kube.config import ConfigError, Connection
-from muster.kube.errors import ApiError, OversizedAnswer, OversizedLine, Unreachable, WatchIdle, error_from_response
+from muster.kube.errors import ApiError, OversizedAnswer, Unreachable, WatchIdle, error_from_response
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
@@ -141,7 +141,7 @@ class Transport:
         """Open an answer that goes on, and yield its lines; tried again only with other credentials, after a 401.
 
         Raises, on entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a
-        byte, and OversizedLine.
+        byte. A line above `max_line` bytes is an ApiError: resuming would meet it again, so list instead.
         """
         response: aiohttp.ClientResponse | None = None
         latest = boottime() + open_deadline
@@ -322,7 +322,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next chunk and return the lines that it completes. Raises OversizedLine."""
+        """Take the next chunk and return the lines that it completes. Raises ApiError for a longer one."""
         *ends, rest = chunk.split(b"\n")
         lines = []
         for end in ends:
@@ -339,6 +339,6 @@ class LineSplitter:
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
         if self._size > self._limit:
-            raise OversizedLine(self._limit)
+            raise ApiError(0, "OversizedLine", f"a watch event is longer than {self._limit} bytes")
         if part:
             self._parts.append(part)

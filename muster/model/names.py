@@ -45,21 +45,12 @@ NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: th
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # label that the apiserver puts on every Namespace
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"
-# annotations on PodGroups that only muster may write
-MARKS = (
-    ADMITTED,
-    ADMITTED_AT,
-    ADMITTED_FOR,
-    ADMITTER,
-    GANG_SPEC,
-    STATE,
-    MESSAGE,
-    PASSED_SINCE,
-    PASSED_IN,
-    DRAIN_AFTER,
-    REQUEUED_AT,
-    RUNS_ABOUT,
+# annotations on PodGroups that only muster may write, those of the decisions on a gang first
+RECORD = (
+    *(ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT),
+    *(ADMITTED_FOR, ADMITTER, DRAIN_AFTER, RUNS_ABOUT),
 )
+MARKS = (*RECORD, GANG_SPEC, STATE, MESSAGE)
 
 # annotations and labels of users
 SCHEDULER_LABEL = "ray.io/scheduler-name"

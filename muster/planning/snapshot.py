@@ -37,7 +37,7 @@ class Pause(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRecord:
-    """The decisions on a gang, as annotations of its PodGroup; "" for what was not decided."""
+    """The decisions on a gang, each an annotation of its PodGroup (`names.RECORD`); "" for what was not decided."""
 
     admitted: str = ""
     """The UID of the workload whose gang is admitted."""
@@ -61,14 +61,7 @@ class AdmissionRecord:
     @property
     def annotations(self) -> dict[str, str]:
         """As annotations of the PodGroup."""
-        return {name: text for name, text in zip(_RECORDED, astuple(self), strict=True) if text}
-
-
-# The annotation of each field.
-_RECORDED = (
-    *(names.ADMITTED, names.ADMITTED_AT, names.PASSED_SINCE, names.PASSED_IN, names.REQUEUED_AT),
-    *(names.ADMITTED_FOR, names.ADMITTER, names.DRAIN_AFTER, names.RUNS_ABOUT),
-)
+        return {name: text for name, text in zip(names.RECORD, astuple(self), strict=True) if text}
 
 
 class Member(NamedTuple):
@@ -227,7 +220,7 @@ class GangSnapshot:
     def record(self) -> AdmissionRecord:
         """The decisions that stand on the PodGroup."""
         annotations = self.pod_group.metadata.annotations if self.pod_group else {}
-        return AdmissionRecord(*(annotations.get(name, "") for name in _RECORDED))
+        return AdmissionRecord(*(annotations.get(name, "") for name in names.RECORD))
 
     @property
     def marked_for(self) -> str:

@@ -24,7 +24,6 @@ from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import (
     AdmissionRequest,
     AdmissionResponse,
-    InvalidReviewError,
     decode_pod_review,
     decode_review,
     encode_answer,
@@ -61,9 +60,11 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
         return request, encode_answer(request.uid, answer)
 
     try:
-        request, raw = _within(LONGEST * _SLOWER, ask)
-    except InvalidReviewError:
+        decode_review(question.body)
+    except InvalidObjectError:
         return "no review"
+    try:
+        request, raw = _within(LONGEST * _SLOWER, ask)
     except InvalidObjectError:
         return "no object"
     except ApiError:

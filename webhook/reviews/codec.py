@@ -25,10 +25,6 @@ _LONGEST_WORDS = 100
 _LONGEST_TEXT = 4096
 
 
-class InvalidReviewError(ValueError):
-    """The body is not an AdmissionReview of v1 with a request."""
-
-
 class GroupVersionKind(msgspec.Struct, frozen=True):
     """The kind of the object under review."""
 
@@ -127,13 +123,13 @@ def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = ()) -> Admis
 
 
 def decode_review(body: bytes | bytearray) -> AdmissionRequest:
-    """Read the request of a review; raises InvalidReviewError."""
+    """Read the request of a review; raises InvalidObjectError."""
     try:
         review = _REVIEWS.decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidReviewError(f"not an AdmissionReview: {InvalidObjectError(*fault_of(error))}") from error
+        raise InvalidObjectError("", f"not an AdmissionReview: {InvalidObjectError(*fault_of(error))}") from error
     except _UNREADABLE as error:
-        raise InvalidReviewError(f"not an AdmissionReview: {not_json(error)}") from error
+        raise InvalidObjectError("", f"not an AdmissionReview: {not_json(error)}") from error
     return _request_of(review)
 
 
@@ -152,7 +148,7 @@ def decode_pod_review(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
 def _request_of(review: _Review[T]) -> T:
     if review.kind != "AdmissionReview" or review.api_version != _API_VERSION:
         found = f"{review.api_version} {review.kind}"[:_LONGEST_WORDS]
-        raise InvalidReviewError(f"expected {_API_VERSION} AdmissionReview, got {found}")
+        raise InvalidObjectError("", f"expected {_API_VERSION} AdmissionReview, got {found}")
     return review.request
 
 

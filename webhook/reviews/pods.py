@@ -20,7 +20,7 @@ from muster.workloads import PLAIN_POD
 from muster.workloads.plain import gang_of_run, runs
 from webhook.reviews.cluster_cache import GangTemplate, OwnerWorkload, try_again, version
 from webhook.reviews.cluster_reader import ClusterReader
-from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, InvalidReviewError, PodRequest, allow, deny
+from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, PodRequest, allow, deny
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class PodFacts:
 async def review_pod(request: AdmissionRequest | PodRequest, cluster: ClusterReader) -> AdmissionResponse:
     """The answer for a new pod.
 
-    Raises ApiError if the pod's owner cannot be read, Refused if that is too large for now, InvalidReviewError or
-    InvalidObjectError if it is no pod.
+    Raises ApiError if the pod's owner cannot be read, Refused if that is too large for now, InvalidObjectError if it is
+    no pod.
     """
     if (request.kind.api_version, request.kind.kind) != ("v1", "Pod"):
-        raise InvalidReviewError(f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
+        raise InvalidObjectError("", f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
     run = cluster.review.run
     pod = request.object if isinstance(request, PodRequest) else await run(decode, request.object, Pod)
     if not pod.spec.containers:

@@ -183,7 +183,7 @@ class _RateLimit:
 
 def _refusal(error: Exception, log: _RateLimit) -> Refused:
     """The answer to an error, with the little that its client may know; the log has the rest."""
-    if isinstance(error, codec.InvalidReviewError | InvalidObjectError):
+    if isinstance(error, InvalidObjectError):
         error = Refused(HTTPStatus.BAD_REQUEST, str(error)[:_LONGEST_TEXT])
     if isinstance(error, Refused):
         # The metrics show a flood of these.

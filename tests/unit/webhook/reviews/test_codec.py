@@ -5,14 +5,13 @@ import json
 import pytest
 
 from muster.model.findings import Finding, Reason
-from muster.model.objects import decode
+from muster.model.objects import InvalidObjectError, decode
 from muster.model.pods import Pod
 from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.reviews.codec import (
     AdmissionRequest,
-    InvalidReviewError,
     PodRequest,
     allow,
     decode_pod_review,
@@ -67,7 +66,7 @@ def test_a_pod_with_a_generated_name_comes_without_any() -> None:
 )
 def test_a_body_that_is_no_review_is_refused(body: bytes, found: str) -> None:
     for read in (decode_review, decode_pod_review):
-        with pytest.raises(InvalidReviewError) as refused:
+        with pytest.raises(InvalidObjectError) as refused:
             read(body)
         assert str(refused.value).startswith(found)
 
