@@ -141,7 +141,10 @@ def a_week(page: Served) -> None:
         for day, cpu in enumerate(reversed(held)):
             end = now - day * 86400.0
             accounts.add(Scope("", name, "team"), end - 86400.0, end, held={"cpu": float(cpu)})
-        accounts.add_wait(Scope("", name, "team"), 2400.0, now)
+        accounts.add(Scope("", name, "team"), now - 7200.0, now, waited={"cpu": 12.0})
+        for wait in (2400.0, 3000.0, 9000.0):
+            accounts.add_wait(Scope("", name, "team"), wait, now)
+            accounts.add_end(Scope("", name, "team"), "succeeded", now)
     accounts.until = now
     page.state.weeks = weeks(Report.of(accounts, "queue", first_day("7d", now)))
 
@@ -166,7 +169,7 @@ async def test_nothing_keeps_anybody_from_reading_at_any_width_light_or_dark(
                 found[f"{device} {scheme}"] = [*browser.violations(), *browser.too_wide(), *_unexpected(browser)]
                 browser.picture(tmp_path / f"{name.replace(' ', '-')}-{device}-{scheme}.png")
                 if REWRITE and (name, device) == ("board", "desktop"):
-                    browser.look(width, scheme, height=1420)
+                    browser.look(width, scheme, height=1440)
                     browser.picture(IMAGES / f"page-{scheme}.png", whole=False)
 
     async with served(scene()) as page:

@@ -89,10 +89,12 @@ def weeks(report: Report) -> dict[str, Chart]:
         held = [in_hours(row.by_day.get(day, {}).get(resource, 0.0), resource) for day in report.days]
         path = "".join(stacked([held]))
         parts = [(row.hours("idle", resource), "idle"), (row.hours("waited", resource), "waited for")]
-        hours = [f"{amount:,.0f} {of}" for amount, of in ((sum(held), hours_of(resource)), *parts)]
-        shares = zip(("half waited", "95% waited"), row.waits(), strict=True)
-        waits = (f"{part} {age(wait)} at most" for part, wait in shares if wait is not None)
-        words = ", ".join(hours), ", ".join(waits), row.ended()
+        hours = [f"{sum(held):,.0f} {hours_of(resource)}", *(f"{part:,.0f} {of}" for part, of in parts if round(part))]
+        median, long = row.waits()
+        waits = (
+            f"half waited up to {age(median)}, 95% up to {age(long)}" if median is not None and long is not None else ""
+        )
+        words = ", ".join(hours), waits, row.ended()
         found[row.name] = Chart(path, "", len(held), HEIGHT, tuple(filter(None, words)))
     return found
 

@@ -48,7 +48,7 @@ async def test_it_is_shown_where_it_may_be_read(answer: Answer, *, shown: bool) 
     words = (
         "Last week",
         "85 nvidia.com/gpu-hours, 5 idle, 7 waited for",
-        "half waited 10m at most, 95% waited 10m at most",
+        "half waited up to 10m, 95% up to 10m",
         "failed 1",
     )
     assert [word in text for word in words] == [shown] * 4
