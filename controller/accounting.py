@@ -60,6 +60,11 @@ class Accounting:
         self._cut: float | None = None
         self._later: list[Callable[[], None]] = []
 
+    @property
+    def gangs(self) -> int:
+        """The number of gangs that it follows."""
+        return len(self._uses)
+
     def steps(self) -> Iterator[None]:
         """Add what all gangs have held until now, a gang in a step; nothing else is added until `go_on`."""
         self.go_on()

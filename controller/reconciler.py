@@ -161,6 +161,7 @@ class Reconciler:
             "nudges": self._touches.nudges.gangs,
             "wakes": self._touches.wakes.gangs,
             "pace": self._pace.gangs,
+            "accounts": term.accounting.gangs,
         }
 
     def reserved(self) -> Mapping[tuple[str, str], int]:

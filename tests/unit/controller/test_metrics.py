@@ -167,7 +167,7 @@ async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
     pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1"), *pair]
     harness = await Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]).settled()
     kept = harness.reconciler.kept()
-    assert (kept["ledger"], kept["memories"]) == (2, 2)
+    assert (kept["ledger"], kept["memories"], kept["accounts"]) == (2, 2, 2)
     assert kept["reports"] > 0
     harness.client.pods.clear()
     harness.drop_workload(ray_cluster())
