@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
     for name, command in commands.choices.items():
         command.epilog = None
         examples = "\n.PP\n".join(
-            f"{_text(one.purpose)}:\n.PP\n.RS 4\n.nf\n{_text(one.command)}\n.fi\n.RE" for one in EXAMPLES[name]
+            f"{_text(purpose)}:\n.PP\n.RS 4\n.nf\n{_text(line)}\n.fi\n.RE" for line, purpose in EXAMPLES[name].items()
         )
         sections = {"examples": examples, "see also": ".BR muster (1)"}
         found[f"muster-{name}.1"] = _page(command, f"muster-{name}", purposes[name], sections)

@@ -121,56 +121,54 @@ def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
 
 
 def _beyond_those_above(view: QueueView, above: Sequence[QueueView], tree: QueueTree) -> Iterator[Finding]:
-    tightest = _tightest(above)
-    for path, amounts in (("spec.capability", view.limit), ("spec.guarantee.resource", view.guarantee)):
-        for one in above:
-            over = exceeding(amounts, one.limit)
-            if over is not None:
-                words = f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it'
-                yield _hierarchy(path, words, "above", _excess(amounts, tightest))
-                break
+    tightest, guarantee = _tightest(above), "spec.guarantee.resource"
+    for path, amounts in (("spec.capability", view.limit), (guarantee, view.guarantee)):
+        if found := _first_exceeded(amounts, above):
+            amount, most, queue = found
+            words = f'{amount} is above the {most} of queue "{queue}" above it; lower it'
+            yield _hierarchy(path, words, "above", _excess(amounts, tightest))
     if tree.get(view.parent) is not None and view.guarantee:
         promised = total(child.guarantee for child in tree if child.parent == view.parent)
         promised = {name: promised[name] for name in view.guarantee}
-        for one in above:
-            over = exceeding(promised, one.limit)
-            if over is not None:
-                has = "which" if one.name == view.parent else f'and queue "{one.name}" above it'
-                words = f'{over[0]} is guaranteed below queue "{view.parent}", {has} has {over[1]}; lower it'
-                yield _hierarchy("spec.guarantee.resource", words, "promised", _excess(promised, tightest))
-                break
+        if found := _first_exceeded(promised, above):
+            amount, most, queue = found
+            has = "which" if queue == view.parent else f'and queue "{queue}" above it'
+            words = f'{amount} is guaranteed below queue "{view.parent}", {has} has {most}; lower it'
+            yield _hierarchy(guarantee, words, "promised", _excess(promised, tightest))
+
+
+def _first_exceeded(amounts: Resources, above: Sequence[QueueView]) -> tuple[str, str, str] | None:
+    """Return an amount, the limit that it exceeds, and the first queue with such a limit."""
+    found = ((exceeding(amounts, one.limit), one.name) for one in above)
+    return next(((*over, name) for over, name in found if over), None)
 
 
 def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Finding]:
-    """Yield the findings where the queue's capability is less than capabilities or guarantees below it."""
-    path = "spec.capability"
-    promised = _promised(below)
-    excess = _excess(largest(_most(below), promised), view.limit)
-    found = _larger(below, view.limit)
-    if found is not None:
-        over, which = found
-        words = f"{over[1]} is below the {over[0]} of {which} below it; lower that first"
-        yield _hierarchy(path, words, "below", excess)
-    elif (less := exceeding(promised, view.limit)) is not None:
-        words = f"{less[1]} is below the {less[0]} that is guaranteed below it; lower that first"
-        yield _hierarchy(path, words, "below", excess)
+    """Yield the finding where the queue's capability is less than capabilities or guarantees below it."""
+    if found := _beyond(view.limit, below):
+        amount, most, excess = found
+        words = f"{most} is below the {amount}; lower that first"
+        yield _hierarchy("spec.capability", words, "below", excess)
 
 
 def _below_too_small(view: QueueView, above: Sequence[QueueView], below: Sequence[QueueView]) -> Iterator[Finding]:
-    """Yield the findings where queues below it exceed a queue above it: it may have been moved there."""
-    tightest, path = _tightest(above), "spec.parent"
+    """Yield the finding where queues below it exceed a queue above it: it may have been moved there."""
+    if found := _beyond(_tightest(above), below):
+        amount, most, excess = found
+        words = f'the {amount} is above the {most} that there is in queue "{view.parent}"'
+        yield _hierarchy("spec.parent", f"{words}; lower that first, or name another parent", "below", excess)
+
+
+def _beyond(limit: Resources, below: Sequence[QueueView]) -> tuple[str, str, Resources] | None:
+    """Return what the queues below have or are guaranteed beyond a limit, in words; the limit; and the excess."""
     promised = _promised(below)
-    excess = _excess(largest(_most(below), promised), tightest)
-    found, guaranteed = _larger(below, tightest), exceeding(promised, tightest)
-    words = ""
-    if found is not None:
-        over, which = found
-        words = f"the {over[0]} of {which} below it is above the {over[1]}"
-    elif guaranteed is not None:
-        words = f"the {guaranteed[0]} that is guaranteed below it is above the {guaranteed[1]}"
-    if words:
-        words = f'{words} that there is in queue "{view.parent}"; lower that first, or name another parent'
-        yield _hierarchy(path, words, "below", excess)
+    excess = _excess(largest(_most(below), promised), limit)
+    if found := _larger(below, limit):
+        (amount, most), which = found
+        return f"{amount} of {which} below it", most, excess
+    if over := exceeding(promised, limit):
+        return f"{over[0]} that is guaranteed below it", over[1], excess
+    return None
 
 
 def _tightest(above: Sequence[QueueView]) -> dict[str, Quantity]:
