@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, TextIO
 
 from muster.cli.connecting import PATIENCE, opened
-from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.reading import learn_all
@@ -55,16 +54,14 @@ class Audit:
     PodGroups are read before queues and workloads: they show which gangs run, and in which queue.
 
     :ivar defaults: the settings of the installation.
-    :ivar known: queues, classes and other objects that the rules need.
+    :ivar known: queues, classes and other objects that the rules need, and notes on what could not be checked.
     :ivar unlisted: the kinds that this user may not list.
-    :ivar unknown: notes on what could not be checked.
     :ivar entries: an entry for each object that was checked; None for one without findings.
     """
 
     defaults: Defaults
     known: PlanContext = field(default_factory=PlanContext)
     unlisted: set[Resource] = field(default_factory=set)
-    unknown: list[str] = field(default_factory=list)
     entries: dict[_Key, PlanEntry | None] = field(default_factory=dict)
     # The metadata of owners whose labels count for other workloads.
     _parents: dict[tuple[Kind, str, str], ObjectMeta] = field(default_factory=dict)
@@ -88,7 +85,7 @@ class Audit:
         try:
             group = decode(raw, scheduler.pod_groups)
         except InvalidObjectError as error:
-            self.note(f"skipping malformed {scheduler.resource.full_name}: {error}")
+            self.known.note(f"skipping malformed {scheduler.resource.full_name}: {error}")
             return
         meta = group.metadata
         if GangState.RUNNING in (group.status.phase, meta.annotations.get(STATE)):
@@ -160,7 +157,7 @@ class Audit:
             return
         origin = kind.origin.of(decoded) if kind.origin else None
         if origin is not None and origin.source.resource in self.unlisted:
-            self.note(f"skipping each {kind.kind} with a {origin.source.resource.kind}: you cannot list these")
+            self.known.note(f"skipping each {kind.kind} with a {origin.source.resource.kind}: you cannot list these")
             return
         verdict = judge(kind, decoded, context)
         gang = kind.pod_group_name(meta.name)
@@ -171,7 +168,7 @@ class Audit:
         try:
             meta = decode(raw, Object).metadata
         except InvalidObjectError:
-            self.note(f"skipping malformed {kind.resource.full_name}: {error}")
+            self.known.note(f"skipping malformed {kind.resource.full_name}: {error}")
             return
         if is_managed(meta, SchedulingPolicy(), self._context(meta).scope):
             found = Finding(Reason.INVALID, error.field, str(error))
@@ -219,27 +216,17 @@ class Audit:
             yield found
             walk.step_to(found.controller)
 
-    def note(self, text: str) -> None:
-        """Add a note about missing information, once."""
-        if text not in self.unknown:
-            self.unknown.append(text)
-
     def cannot_list(self, resource: Resource, error: ApiError) -> None:
         """Remember a missing permission; any other error is raised."""
         if not error.forbidden:
             raise error
         self.unlisted.add(resource)
 
-    def unread(self, error: InputError) -> None:
-        """Note a malformed object; the webhook ignores such objects, too."""
-        for line in str(error).split("\n"):
-            self.note(f"{line}; ignoring it, as the webhook does")
-
     @property
     def incomplete(self) -> list[str]:
         """The parts that could not be checked; all kinds that this user may not list are one line."""
         names = ", ".join(sorted(one.full_name for one in self.unlisted))
-        return ([f"cannot list with your permissions: {names}"] if names else []) + self.unknown
+        return ([f"cannot list with your permissions: {names}"] if names else []) + self.known.notes
 
     def found(self, name: str) -> list[PlanEntry]:
         """The entries with findings of a list of the report, in order."""
@@ -297,7 +284,6 @@ async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
             client,
             audit.known,
             audit.cannot_list,
-            audit.unread,
             arguments.namespace,
             elastic_quotas=defaults.elastic_quotas,
         )

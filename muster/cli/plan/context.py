@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from muster.cli.parsing import InputError
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
 from muster.cli.plan.shape import misplaced, spec_type, unfilled, unnamed, unreadable
@@ -82,6 +83,16 @@ class PlanContext:
                 if (limit := limit_of(there.values())) is not None:
                     self.elastic_limits.put(namespace, limit)
         return True
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def ignore(self, error: InputError) -> None:
+        """Add notes on a malformed object of the cluster, which its user alone can mend."""
+        for line in str(error).split("\n"):
+            self.note(f"{line}; ignoring it, as the webhook does")
 
     def _learn_queue(self, queue: Queue) -> None:
         """Queues of the other source count in a plan as well, but for those that the source has itself."""

@@ -35,7 +35,6 @@ async def learn_all(
     client: Client,
     known: PlanContext,
     unlisted: Callable[[Resource, ApiError], None],
-    unread: Callable[[InputError], None],
     namespace: str | None = None,
     *,
     elastic_quotas: bool = False,
@@ -43,8 +42,8 @@ async def learn_all(
     """Fill `known` from the cluster; with `namespace`, namespaced kinds from that namespace only.
 
     With `elastic_quotas` the ElasticQuotas of all namespaces are read, because their sum counts.
-    `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
-    theirs ends the read.
+    `unlisted` is called for each kind that cannot be listed, and ends the read by an exception. A malformed object gets
+    a note.
     """
     sources = [source.resource for source in SOURCES]
     queues = known.queue_source.resource
@@ -58,7 +57,7 @@ async def learn_all(
             try:
                 known.learn(Document(f"{resource.kind} {item['metadata']['name']} of the cluster", manifest))
             except InputError as error:
-                unread(error)
+                known.ignore(error)
 
         try:
             within = namespace if resource.namespaced and resource != ELASTIC_QUOTAS else None
@@ -108,13 +107,9 @@ async def learn_cluster(
     def unlisted(resource: Resource, error: ApiError) -> None:
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
 
-    def unread(error: InputError) -> None:
-        # The user of this plan cannot mend an object of another user.
-        known.notes += [f"{line}; ignoring it, as the webhook does" for line in str(error).split("\n")]
-
     async with opened(arguments, any_scheduler()) as (client, settings):
         defaults, notes = settings.defaults, [settings.note] if settings.note else []
         known = PlanContext(queue_source=defaults.queue_source, of_cluster=True, notes=notes)
-        await learn_all(client, known, unlisted, unread, elastic_quotas=defaults.elastic_quotas)
+        await learn_all(client, known, unlisted, elastic_quotas=defaults.elastic_quotas)
         known.unserved = await learn_fields(client, known.schemas, kinds)
     return defaults, known

@@ -199,7 +199,7 @@ def test_what_cannot_be_read_at_all_is_refused_where_it_asks_for_something() -> 
     audit = audit_of(broken, silent, {**broken, "metadata": "none"})
     assert found(audit) == [("broken", "deny", "Invalid")]
     assert audit.report()["workloads"][0]["findings"][0]["field"] == "spec.workerGroupSpecs"
-    assert len(audit.unknown) == 1
+    assert len(audit.known.notes) == 1
 
 
 def test_a_queue_that_is_not_for_the_namespace_is_a_missing_one() -> None:
@@ -228,7 +228,7 @@ def test_all_kinds_that_may_not_be_listed_are_one_line() -> None:
     audit = Audit(Defaults())
     for resource in (QUEUES, PRIORITY_CLASSES):
         audit.cannot_list(resource, ApiError(403, "Forbidden", "no"))
-    audit.note("more")
+    audit.known.note("more")
     kinds = "priorityclasses.scheduling.k8s.io, queues.scheduling.volcano.sh"
     assert audit.report()["unknown"] == [f"cannot list with your permissions: {kinds}", "more"]
 
@@ -305,7 +305,7 @@ def test_pod_groups_that_the_webhook_does_not_see_are_no_finding() -> None:
 def test_a_pod_group_that_cannot_be_read_is_no_all_clear() -> None:
     audit = audit_of(groups=({"metadata": "none"},))
     assert found(audit) == []
-    assert audit.unknown[0].startswith("skipping malformed podgroups.scheduling.volcano.sh: ")
+    assert audit.known.notes[0].startswith("skipping malformed podgroups.scheduling.volcano.sh: ")
 
 
 @pytest.mark.parametrize("product", ["kubernetes", "coscheduling"])
@@ -379,7 +379,7 @@ def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused()
     for one in (audit, missing := Audit(Defaults())):
         one.read(TRAIN_JOB, as_json(train_job()).encode())
     assert ("train", "deny", "TrainingRuntimeNotFound") in found(missing)
-    assert (found(audit), audit.unknown) == (
+    assert (found(audit), audit.known.notes) == (
         [],
         ["skipping each TrainJob with a ClusterTrainingRuntime: you cannot list these"],
     )
@@ -393,9 +393,9 @@ def test_each_fault_of_an_object_of_the_cluster_has_its_line() -> None:
     )
     with pytest.raises(InputError) as caught:
         audit.known.learn(document)
-    audit.unread(caught.value)
+    audit.known.ignore(caught.value)
     words = "ignoring it, as the webhook does"
-    assert audit.unknown == [
+    assert audit.known.notes == [
         f'Queue q of the cluster: spec.parent: 7 is a number, and a string is expected; write "7" in quotes; {words}',
         f'Queue q of the cluster: spec.weight: expected an integer, found the string "x"; {words}',
     ]

@@ -33,7 +33,7 @@ async def test_quotas_of_all_namespaces_are_read_for_one(namespace: str | None) 
     known = PlanContext()
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", only(EVERYWHERE, reply(listing(1, *QUOTAS)), reply(listing(1))))
-        await learn_all(client, known, never_unlisted, never_unread, namespace, elastic_quotas=True)
+        await learn_all(client, known, never_unlisted, namespace, elastic_quotas=True)
     ceiling = known.context(NAMESPACE, Defaults()).ceiling
     assert ceiling is not None
     assert ceiling.whole
@@ -44,7 +44,7 @@ async def test_without_the_option_nobody_asks_for_them() -> None:
     known = PlanContext()
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", only(EVERYWHERE, FORBIDDEN, reply(listing(1))))
-        await learn_all(client, known, never_unlisted, never_unread)
+        await learn_all(client, known, never_unlisted)
     assert known.context(NAMESPACE, Defaults()).ceiling is None
 
 
@@ -52,7 +52,7 @@ async def test_quotas_that_may_not_be_listed_are_told_of() -> None:
     known, told = PlanContext(), []
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", only(EVERYWHERE, FORBIDDEN, reply(listing(1))))
-        await learn_all(client, known, lambda one, _: told.append(one), never_unread, elastic_quotas=True)
+        await learn_all(client, known, lambda one, _: told.append(one), elastic_quotas=True)
     assert told == [ELASTIC_QUOTAS]
     assert not known.elastic_limits.whole
 
@@ -111,7 +111,3 @@ async def test_kinds_that_the_apiserver_does_not_serve_are_told_from_those_that_
 
 def never_unlisted(resource: Resource, error: ApiError) -> None:
     raise AssertionError(f"{resource.full_name}: {error}")
-
-
-def never_unread(error: Exception) -> None:
-    raise error
