@@ -220,6 +220,23 @@ def test_each_of_several_clusters_has_one_leader(promtool: Program, groups: JSON
     assert not done.returncode, done.stdout + done.stderr
 
 
+def test_queues_of_one_name_in_two_clusters_are_two(promtool: Program, groups: JSON, tmp_path: Path) -> None:
+    """In one Prometheus: the queue that is idle in one of them is named, however busy the other one is."""
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
+    idle = {'muster_queue_used{queue="q",resource="cpu"}': "0x60"}
+    of_queues = {name: values for name, values in HEALTHY.items() if 'queue="q"' in name}
+    series = {name: values for name, values in HEALTHY.items() if name not in of_queues}
+    for cluster, otherwise in (("east", {}), ("west", idle)):
+        for name, values in {**of_queues, **otherwise}.items():
+            series[name.replace('queue="q"', f'queue="q",cluster="{cluster}"')] = values
+    summary = 'Queue "q" is idle while 2 gangs wait in it'
+    fires = {"MusterQueueIdle": {"labels": {"queue": "q", "cluster": "west"}, "summary": summary}}
+    page = tmp_path / "test.yaml"
+    page.write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [_asked(groups, dict(series), fires)]}))
+    done = promtool("test", "rules", page)
+    assert not done.returncode, done.stdout + done.stderr
+
+
 def test_promtool_sees_an_alert_that_does_not_fire(promtool: Program, groups: JSON, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
     expected = {"MusterNoLeader": {"labels": {}, "summary": "Not one controller of muster leads, but 0"}}
