@@ -18,15 +18,11 @@ from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
 from muster.kube.listing import list_all, list_objects
 from muster.model.objects import (
-    Condition,
     InvalidObjectError,
     Job,
-    LocalObject,
-    Object,
     ObjectMeta,
     OwnerReference,
     decode,
-    is_true,
 )
 from muster.model.resource import JOBS, Resource
 
@@ -104,28 +100,6 @@ MOST_JOBS = 100
 _SECONDS = 5.0
 
 
-class _JobSpec(LocalObject, frozen=True):
-    parallelism: int = 1
-    suspend: bool = False
-
-
-class _JobStatus(LocalObject, frozen=True):
-    active: int = 0
-    conditions: tuple[Condition, ...] = ()
-
-
-class _Job(Object, frozen=True):
-    spec: _JobSpec = _JobSpec()
-    status: _JobStatus = _JobStatus()
-
-    @property
-    def short(self) -> bool:
-        """True if it has fewer pods than it may have, and would make more."""
-        ended = is_true(self.status.conditions, "Complete", "Failed")
-        idle = ended or self.spec.suspend or self.metadata.deletion_timestamp
-        return not idle and self.status.active < self.spec.parallelism
-
-
 class LiveReader:
     """Asks the apiserver; each read raises ApiError where there is no answer."""
 
@@ -173,7 +147,7 @@ class LiveReader:
 
 def _short(raw: bytes) -> ObjectMeta | None:
     try:
-        job = decode(raw, _Job)
+        job = decode(raw, Job)
     except InvalidObjectError:
         return None
     return job.metadata if job.short else None

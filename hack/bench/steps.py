@@ -129,7 +129,7 @@ async def _nodes(bench: _Bench) -> None:
     await bench.row(f"the first count of {_NODES} nodes", lambda: watch.room(wanted=True))
 
     def cordon() -> Any:  # noqa: ANN401 - an awaitable
-        for each in cluster.nodes.values():
+        for each in list(cluster.nodes):
             meta = {"name": each.metadata.name, "uid": each.metadata.uid, "resourceVersion": "2"}
             cluster.nodes.apply("modified", convert({"metadata": meta, "spec": {"unschedulable": True}}, Node))
         return watch.room(wanted=True)
@@ -167,7 +167,7 @@ async def _office(bench: _Bench, what: str, ones: Iterable[One], queues: Iterabl
     """A leader takes office."""
     cluster = filled(ones, queues)
     world = leader(cluster, Client(cluster, None))
-    groups = world.cluster.pod_groups.values()
+    groups = list(world.cluster.pod_groups)
     await bench.row(f"{what}: a leader takes office", lambda: in_slices(world.reconciler.prime(groups)))
     return world
 

@@ -131,12 +131,12 @@ class Cluster(ClusterStores):
 
     def each_gang(self) -> Iterator[GangKey]:
         """As `gangs`, one by one, some of them several times; the stores may change between two of them."""
-        for group in self.pod_groups.values():
+        for group in list(self.pod_groups):
             yield gang_of_group(group)
         for kind in GANG_KINDS:
-            for workload in self.workloads[kind].values():
+            for workload in list(self.workloads[kind]):
                 yield from gang_of_workload(kind)(workload)
-        for pod in self.pods.values():
+        for pod in list(self.pods):
             yield from gangs_of_pod(pod)
 
     def pods_of(self, key: GangKey) -> list[Pod]:
@@ -160,7 +160,7 @@ class Cluster(ClusterStores):
 
     def gangs_on_no_node(self) -> Iterator[GangKey | None]:
         """The gangs of pods that name a node that does not exist; None for each other pod, so that no step is long."""
-        for pod in self.pods.values():
+        for pod in list(self.pods):
             if self.on_no_node(pod):
                 self.members.pop(pod.metadata.uid, None)
                 yield from gangs_of_pod(pod)

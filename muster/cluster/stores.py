@@ -90,11 +90,7 @@ class Added:
 
         What a quota has left changes with every pod, and has none ask for anything else.
         """
-
-        def ranges_changed(change: Change[LimitRange]) -> None:
-            namespace(change.object.metadata.namespace)
-
-        self.ranges.subscribe(ranges_changed)
+        self.ranges.subscribe(lambda change: namespace(change.object.metadata.namespace))
         self.runtimes.subscribe(lambda _: namespace(None))
 
 

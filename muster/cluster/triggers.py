@@ -162,7 +162,7 @@ class GangTriggers:
     def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
         for kind, store in self._cluster.workloads.items():
             if kind.origin is not None and reference.source in kind.origin.sources:
-                for workload in store.values():
+                for workload in list(store):
                     meta = workload.metadata
                     made = kind.origin.of(workload) == reference
                     yield GangKey(meta.namespace, kind.pod_group_name(meta.name)) if made else None

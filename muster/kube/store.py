@@ -61,10 +61,6 @@ class Store(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._objects.values())
 
-    def values(self) -> list[T]:
-        """Return all objects, as a list of their own that later changes leave alone."""
-        return list(self._objects.values())
-
     def get(self, namespace: str, name: str) -> T | None:
         """Return the object of that name, or None; `namespace` is "" for cluster-scoped kinds."""
         return self._objects.get((namespace, name))
@@ -250,10 +246,6 @@ class Stores(Generic[T]):
     def of(self, name: str) -> Store[T]:
         """Return the store of that name; raises KeyError."""
         return self._stores[name]
-
-    def values(self) -> list[T]:
-        """Return all objects, as a list of their own that later changes leave alone."""
-        return [item for store in self._stores.values() for item in store.values()]
 
     def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
         """Add the index to each of them, as `Store.index`."""

@@ -241,11 +241,6 @@ class WorkQueue(Generic[K]):
             self._timer = None
         self._wake()
 
-    @property
-    def shutting_down(self) -> bool:
-        """True if `shut_down` was called."""
-        return self._core.shutting_down
-
     def statistics(self) -> QueueStatistics:
         """Numbers for metrics."""
         return self._core.statistics()

@@ -304,14 +304,29 @@ class Namespace(LocalObject, frozen=True):
 
 
 class _JobSpec(LocalObject, frozen=True):
+    parallelism: int = 1
     completions: int | None = None
+    suspend: bool = False
     active_deadline_seconds: int | None = None
 
 
+class _JobStatus(LocalObject, frozen=True):
+    active: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
 class Job(Object, frozen=True):
-    """A Job (`batch/v1`): its controller, its completions, and its time limit."""
+    """A Job (`batch/v1`)."""
 
     spec: _JobSpec = _JobSpec()
+    status: _JobStatus = _JobStatus()
+
+    @property
+    def short(self) -> bool:
+        """True if it has fewer pods than it may have, and would make more."""
+        ended = is_true(self.status.conditions, "Complete", "Failed")
+        idle = ended or self.spec.suspend or self.metadata.deletion_timestamp
+        return not idle and self.status.active < self.spec.parallelism
 
 
 class ConfigMap(LocalObject, frozen=True):

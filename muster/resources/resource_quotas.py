@@ -56,11 +56,6 @@ class ResourceQuota(Object, frozen=True):
         """The scopes that a pod must match, all of them, to be charged to it."""
         return (*(Scope(scope_name=name) for name in self.spec.scopes), *self.spec.scope_selector.match_expressions)
 
-    @property
-    def counts_all(self) -> bool:
-        """True if every pod of the namespace is charged to it."""
-        return not self.scopes
-
 
 def limits(quota: ResourceQuota) -> dict[str, Quantity]:
     """Return the limits of pods together: requests by resource, limits (`limits.cpu`), and their number, as PODS.
@@ -81,7 +76,8 @@ def left_of(quotas: Iterable[ResourceQuota]) -> dict[str, Quantity]:
     for quota in quotas:
         # The apiserver has checked these amounts, so that they can be read.
         with suppress(InvalidObjectError):
-            if quota.counts_all:
+            # Without scopes every pod of the namespace is charged to it.
+            if not quota.scopes:
                 least |= {name: min(amount, least.get(name, amount)) for name, amount in left(quota).items()}
     return least
 

@@ -221,11 +221,6 @@ class Workload:
         return min(known, key=lambda one: one[0])[1] if known else None
 
     @property
-    def deleting(self) -> bool:
-        """True if the workload is being deleted."""
-        return bool(self.metadata.deletion_timestamp)
-
-    @property
     def elsewhere(self) -> bool:
         """True if its pods are made in another cluster: its operator leaves it to MultiKueue."""
         return self.managed_by == _MULTI_KUEUE
@@ -233,7 +228,7 @@ class Workload:
     @property
     def active(self) -> bool:
         """True if the workload runs or wants to run."""
-        return not (self.suspended or self.finished or self.deleting)
+        return not (self.suspended or self.finished or self.metadata.deletion_timestamp)
 
     def role(self, name: str) -> RoleSpec | None:
         """Return the role of that name."""

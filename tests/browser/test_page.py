@@ -245,7 +245,7 @@ async def test_a_change_appears_in_place_and_takes_no_focus(browser: Window) -> 
 
 async def _says(page: Served, name: str, state: str) -> None:
     groups = page.state.visible.cluster.pod_groups.of("volcano")
-    old = next(one for one in groups.values() if one.metadata.name == f"ray-{name}-pg")
+    old = next(one for one in groups if one.metadata.name == f"ray-{name}-pg")
     _, _, (new,) = gangs([name], "nlp", **{STATE.removeprefix("muster.dev/"): state})
     groups.apply("modified", made(type(old), new))
     await page.state.refresh()
@@ -257,9 +257,9 @@ async def _comes(page: Served, name: str) -> None:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     workload_store(cluster, kind).apply("added", made(kind.decoded, workload))
-    one = next(iter(cluster.pod_groups.of("volcano").values()))
+    one = next(iter(cluster.pod_groups.of("volcano")))
     cluster.pod_groups.of("volcano").apply("added", made(type(one), groups[0]))
-    pod = next(iter(cluster.pods.of("volcano").values()))
+    pod = next(iter(cluster.pods.of("volcano")))
     for manifest in pods:
         cluster.pods.of("volcano").apply("added", made(type(pod), manifest))
     await page.state.refresh()
@@ -267,12 +267,12 @@ async def _comes(page: Served, name: str) -> None:
 
 async def _goes(page: Served, name: str) -> None:
     cluster, key = page.state.visible.cluster, f"ray-{name}-pg"
-    for group in [one for one in cluster.pod_groups.values() if one.metadata.name == key]:
+    for group in [one for one in cluster.pod_groups if one.metadata.name == key]:
         cluster.pod_groups.of("volcano").apply("deleted", group)
-    for pod in [one for one in cluster.pods.values() if one.metadata.labels.get(GANG) == key]:
+    for pod in [one for one in cluster.pods if one.metadata.labels.get(GANG) == key]:
         cluster.pods.of("volcano").apply("deleted", pod)
     workloads = workload_store(cluster, next(kind for kind in KINDS if kind.kind == "RayCluster"))
-    for workload in [one for one in workloads.values() if one.metadata.name == name]:
+    for workload in [one for one in workloads if one.metadata.name == name]:
         workloads.apply("deleted", workload)
     await page.state.refresh()
 

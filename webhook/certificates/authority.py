@@ -21,7 +21,14 @@ from muster.kube.reflector import Reflector
 from muster.model.objects import Object, decode
 from muster.model.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
-from webhook.certificates.bundles import CertificateEvents, ChangedMeanwhileError, Configuration, in_all, in_any
+from webhook.certificates.bundles import (
+    CertificateEvents,
+    ChangedMeanwhileError,
+    Configuration,
+    ensure_active,
+    in_all,
+    in_any,
+)
 from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step
 from webhook.certificates.source import CertificateSource, expires_soon
 
@@ -116,7 +123,8 @@ class CertificateManager(CertificateSource):
         if self.trusted and self._every_apiserver_knows(in_any(configurations)):
             self.loaded.set()
         await self._record_expirations(found)
-        active = self.ending or not self.trusted or await self._activation.ensure(configurations)
+        may_activate = self.trusted and not self.ending
+        active = not may_activate or await ensure_active(self._bundles, self._events, configurations)
         if stepped or not self.loaded.is_set() or not active:
             return _RETRY_SECONDS
         waits = self._present.soonest(self._timing.trust_delay), self._unneeded.soonest(self._timing.overlap)

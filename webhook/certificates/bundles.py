@@ -172,44 +172,36 @@ def _authorities(bundle: str) -> frozenset[Certificate]:
         return frozenset()
 
 
-class WebhookActivation:
-    """Activates the webhooks of the configurations once the apiserver reaches one."""
-
-    def __init__(self, bundles: Bundles, events: CertificateEvents) -> None:
-        self._bundles = bundles
-        self._events = events
-
-    async def ensure(self, configurations: Sequence[Configuration]) -> bool:
-        """Remove the condition from all webhooks if the webhook is reached; True if none is left."""
-        if not any(configuration.closed for configuration in configurations):
-            return True
-        try:
-            for probe in range(_PROBES):
-                await asyncio.sleep(_PAUSE_SECONDS if probe else 0)
-                await self._events.probe()
-            closed = [configuration for configuration in await self._bundles.read() if configuration.closed]
-        except ApiError as error:
-            logger.info("the apiserver does not reach the webhook yet: %s", error, extra={"event": "webhook.unreached"})
-            return False
-        return all([await self._activate(configuration) for configuration in closed])
-
-    async def _activate(self, configuration: Configuration) -> bool:
-        name = configuration.resource.full_name
-        try:
-            await self._bundles.activate(configuration)
-        except ChangedMeanwhileError:
-            # Another replica may have done it; the next check reads it again.
-            return False
-        except ApiError as error:
-            logger.warning(
-                "cannot activate the webhooks of %s: %s", name, error, extra={"event": "webhook.not_activated"}
-            )
-            if error.refused:
-                note = f"the apiserver reaches the webhook, but the webhooks of {name} cannot be activated: {error}"
-                await self._events.report("WebhookNotActivated", note)
-            return False
-        logger.info("the apiserver calls the webhooks of %s from now on", name, extra={"event": "webhook.activated"})
+async def ensure_active(bundles: Bundles, events: CertificateEvents, configurations: Sequence[Configuration]) -> bool:
+    """Activate all webhooks of the configurations once the apiserver reaches one; True if none is inactive."""
+    if not any(configuration.closed for configuration in configurations):
         return True
+    try:
+        for probe in range(_PROBES):
+            await asyncio.sleep(_PAUSE_SECONDS if probe else 0)
+            await events.probe()
+        closed = [configuration for configuration in await bundles.read() if configuration.closed]
+    except ApiError as error:
+        logger.info("the apiserver does not reach the webhook yet: %s", error, extra={"event": "webhook.unreached"})
+        return False
+    return all([await _activate(bundles, events, configuration) for configuration in closed])
+
+
+async def _activate(bundles: Bundles, events: CertificateEvents, configuration: Configuration) -> bool:
+    name = configuration.resource.full_name
+    try:
+        await bundles.activate(configuration)
+    except ChangedMeanwhileError:
+        # Another replica may have done it; the next check reads it again.
+        return False
+    except ApiError as error:
+        logger.warning("cannot activate the webhooks of %s: %s", name, error, extra={"event": "webhook.not_activated"})
+        if error.refused:
+            note = f"the apiserver reaches the webhook, but the webhooks of {name} cannot be activated: {error}"
+            await events.report("WebhookNotActivated", note)
+        return False
+    logger.info("the apiserver calls the webhooks of %s from now on", name, extra={"event": "webhook.activated"})
+    return True
 
 
 class CertificateEvents:

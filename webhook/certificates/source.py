@@ -21,7 +21,7 @@ from muster.kube.store import Store
 from muster.model.objects import Object
 from muster.model.resource import Resource
 from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in, server_context, valid_at
-from webhook.certificates.bundles import CONFIGURATIONS, Bundles, CertificateEvents, WebhookActivation, in_all
+from webhook.certificates.bundles import CONFIGURATIONS, Bundles, CertificateEvents, ensure_active, in_all
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,6 @@ class CertificateSource:
         self._events = events
         self._configuration = configuration
         self._bundles = Bundles(client, configuration)
-        self._activation = WebhookActivation(self._bundles, events)
         self._serving = ServedCertificate()
         self._valid = False
         self._expirations: Mapping[str, float] = {}
@@ -208,7 +207,7 @@ class MountedCertificates(CertificateSource):
         self.trusted = present is None or bool(valid)
         if self.trusted:
             self._untrusted_since = None
-            if not self.ending and not await self._activation.ensure(configurations):
+            if not self.ending and not await ensure_active(self._bundles, self._events, configurations):
                 self._changed.set()
         elif self._untrusted_since is None:
             self._untrusted_since = now

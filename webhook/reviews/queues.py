@@ -2,8 +2,7 @@
 
 from muster.model.findings import Finding, Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.model.objects import LocalObject, decode
-from muster.model.pods import TemplateMeta
+from muster.model.objects import LocalObject, Object, decode
 from muster.validation.queue import burdened, faults, kept_out, left_outside, new_faults, new_parent, tightened
 from muster.validation.workload import no_way_in
 from webhook.reviews.cluster_reader import ClusterReader
@@ -18,12 +17,6 @@ class _OthersGroup(LocalObject, frozen=True):
     """The one field of a PodGroup that is needed, so that a large one takes no longer than it must."""
 
     spec: _Named = _Named()
-
-
-class _OthersPod(LocalObject, frozen=True):
-    """The metadata of a pod, for the same reason."""
-
-    metadata: TemplateMeta = TemplateMeta()
 
 
 async def review_queue(request: AdmissionRequest, cluster: ClusterReader) -> AdmissionResponse:
@@ -64,7 +57,7 @@ async def review_named_queue(request: AdmissionRequest, cluster: ClusterReader) 
 
     Volcano makes a PodGroup for it later, on its own: that would be refused, and the pod's user would not see it.
     """
-    meta = (await cluster.review.run(decode, request.object, _OthersPod)).metadata
+    meta = (await cluster.review.run(decode, request.object, Object)).metadata
     named = {
         f"metadata.annotations[{QUEUE_ANNOTATION}]": meta.annotations.get(QUEUE_ANNOTATION, ""),
         f"metadata.labels[{QUEUE_LABEL}]": meta.labels.get(QUEUE_LABEL, ""),

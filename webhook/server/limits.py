@@ -67,11 +67,10 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
 
 
 class ReviewLimits:
-    """The reviews in progress, by kind; while `closing` is set every answer closes its connection."""
+    """The reviews in progress, by kind."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.closing = False
         self._classes: dict[str, ReviewClass] = {}
 
     @property

@@ -23,7 +23,7 @@ def pod(number: int, gang: int, phase: str, cpu: int) -> Pod:
 
 
 def looked_up(cluster: Cluster, gangs: set[GangKey]) -> Resources:
-    running = [one for one in cluster.pods.values() if one.status.phase == "Running"]
+    running = [one for one in cluster.pods if one.status.phase == "Running"]
     return total(cluster.requests.of(one) for one in running for gang in gangs_of_pod(one) if gang in gangs)
 
 

@@ -20,6 +20,6 @@ def test_a_relist_of_one_takes_nothing_from_the_others() -> None:
         ("deleted", "c"),
     ]
     assert [one.metadata.name for one in stores] == ["a", "b"]
-    assert [one.metadata.name for one in stores.values()] == ["a", "b"]
+    assert [one.metadata.name for one in stores] == ["a", "b"]
     assert [one.metadata.name for one in stores.by_index("node", "n")] == ["a", "b"]
     assert stores.by_index("node", "m") == []

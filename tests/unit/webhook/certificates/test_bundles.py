@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from muster.kube.errors import ApiError
 from tests.support.cases import cases
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
-from webhook.certificates.bundles import CLOSED, Bundles, CertificateEvents, WebhookActivation
+from webhook.certificates.bundles import CLOSED, Bundles, CertificateEvents, _activate, ensure_active
 
 _OTHER = {"name": "asks-for-gang-scheduling", "expression": "true"}
 
@@ -33,9 +35,10 @@ def unreachable(times: int) -> list[Exception]:
     return [ApiError(500, "InternalError", "failed calling webhook") for _ in range(times)]
 
 
-def entrance(places: Places) -> WebhookActivation:
+def entrance(places: Places) -> partial[Coroutine[Any, Any, bool]]:
     client = as_client(places)
-    return WebhookActivation(Bundles(client, "muster"), CertificateEvents(client, "muster-system", SECRET, "pod"))
+    events = CertificateEvents(client, "muster-system", SECRET, "pod")
+    return partial(ensure_active, Bundles(client, "muster"), events)
 
 
 async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
@@ -62,9 +65,9 @@ async def test_one_answer_of_three_is_not_enough(places: Places) -> None:
     opened = entrance(places)
     bundles = Bundles(as_client(places), "muster")
     places.fails["ask"] = unreachable(1)
-    assert not await opened.ensure(await bundles.read())
+    assert not await opened(await bundles.read())
     assert places.asked_about == 1
-    assert await opened.ensure(await bundles.read())
+    assert await opened(await bundles.read())
     assert places.asked_about == 4
 
 
@@ -78,7 +81,7 @@ async def test_nobody_is_asked_where_nothing_is_closed() -> None:
 async def test_two_replicas_open_it_once(places: Places) -> None:
     one, other = entrance(places), entrance(places)
     read = await Bundles(as_client(places), "muster").read()
-    await asyncio.gather(one.ensure(read), other.ensure(read))
+    await asyncio.gather(one(read), other(read))
     assert conditions(places) == [[_OTHER]] * 3
     assert places.writes == list(BOTH)
 
@@ -92,9 +95,9 @@ async def test_what_somebody_changed_meanwhile_is_looked_at_again(
     bundles = Bundles(as_client(places), "muster")
     stale = await bundles.read()
     places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
-    assert not await one._activate(stale[0])
+    assert not await _activate(one.args[0], one.args[1], stale[0])
     assert not caplog.records
-    assert await one.ensure(stale)
+    assert await one(stale)
     assert conditions(places) == [[_OTHER]] * 3
     assert places.events == []
 
@@ -108,12 +111,12 @@ async def test_what_may_not_be_opened_is_said_and_the_other_one_is_opened(
     places.fails["json_patch"] = [ApiError(status, reason, "frozen")]
     one = entrance(places)
     bundles = Bundles(as_client(places), "muster")
-    assert not await one.ensure(await bundles.read())
+    assert not await one(await bundles.read())
     assert "does not reach" not in caplog.text
     (note,) = places.notes("WebhookNotActivated")
     assert note.endswith(f"cannot be activated: {status} {reason}: frozen")
     assert places.writes == [BOTH[1]]
-    assert await one.ensure(await bundles.read())
+    assert await one(await bundles.read())
     assert conditions(places) == [[_OTHER]] * 3
 
 
