@@ -147,6 +147,7 @@ async def test_what_kueue_suspends_says_so_in_kueues_words_and_queues_again() ->
     assert harness.annotations(GROUP)[STATE] == "WaitingForKueue"
     assert "for its pods were not ready in time" in harness.annotations(GROUP)[MESSAGE]
     assert ADMITTED not in harness.annotations(GROUP)
+    assert [row.ends for _, row in harness.accounts.rows() if row.ends] == [{"evicted": 1}]
     harness.client.pods.clear()
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in members()}
     harness.watch()
