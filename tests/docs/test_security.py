@@ -20,6 +20,7 @@ def test_every_threat_has_its_row() -> None:
         "16c",
         "16d",
         "16e",
+        "16f",
         "19a",
         "19b",
         "20a",
