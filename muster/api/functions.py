@@ -17,13 +17,7 @@ from numbers import Real
 from os import PathLike, fspath
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from muster.api.errors import (
-    ClusterError,
-    ManifestError,
-    NotFoundError,
-    WaitFailedError,
-    WaitTimeoutError,
-)
+from muster.api.errors import ClusterError, ManifestError, NotFoundError, WaitFailedError, WaitTimeoutError
 from muster.api.values import Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
 from muster.cli.connecting import NO_ANSWER, opened
 from muster.cli.explain.command import explain_each

@@ -6,14 +6,7 @@ from contextlib import suppress
 
 from muster.admitters import Admitter
 from muster.cluster.running_pods import PodRequests, RunningPods
-from muster.cluster.stores import (
-    ClusterStores,
-    KueueObjects,
-    gang_of_group,
-    gang_of_workload,
-    gangs_of_pod,
-    job_of_pod,
-)
+from muster.cluster.stores import ClusterStores, KueueObjects, gang_of_group, gang_of_workload, gangs_of_pod, job_of_pod
 from muster.gangs.intent import IntentScope
 from muster.kube.client import Client
 from muster.kube.errors import ApiError

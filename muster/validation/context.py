@@ -5,11 +5,7 @@ from dataclasses import dataclass, field
 
 from muster.admitters import Admitter, chosen_admitter
 from muster.admitters.kueue_quota import ClusterQueue
-from muster.gangs.intent import (
-    Defaults,
-    Intent,
-    IntentScope,
-)
+from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.model.modes import GateMode
 from muster.queueing.queue_tree import Place
 from muster.resources.amounts import Resources

@@ -9,14 +9,7 @@ from dataclasses import dataclass, replace
 
 from muster.admitters import Admitter
 from muster.gangs.gang import gang_of
-from muster.gangs.intent import (
-    Defaults,
-    Intent,
-    IntentScope,
-    find_intent,
-    foreign_scheduler,
-    is_managed,
-)
+from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, foreign_scheduler, is_managed
 from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason, Severity, Validation
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_label_name, is_object_name

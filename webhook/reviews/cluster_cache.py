@@ -22,15 +22,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Change
 from muster.model.keep import Keep
 from muster.model.names import is_object_name
-from muster.model.objects import (
-    InvalidObjectError,
-    Job,
-    Object,
-    ObjectMeta,
-    OwnerReference,
-    Queue,
-    decode,
-)
+from muster.model.objects import InvalidObjectError, Job, Object, ObjectMeta, OwnerReference, Queue, decode
 from muster.model.resource import Resource
 from muster.queueing.queue_tree import QueueTree
 from muster.resources.amounts import Resources, parse_resources

@@ -9,16 +9,7 @@ from muster.cli.doctor.sight import GroupSeen, Sight
 from muster.cli.ui import counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
-from muster.model.names import (
-    ADMITTER,
-    GATE,
-    GATE_MODE,
-    GROUP_NAME,
-    MESSAGE,
-    QUEUE_ANNOTATION,
-    SCHEDULER,
-    STATE,
-)
+from muster.model.names import ADMITTER, GATE, GATE_MODE, GROUP_NAME, MESSAGE, QUEUE_ANNOTATION, SCHEDULER, STATE
 from muster.model.objects import Namespace, ObjectMeta, PodGroup
 from muster.model.pods import Pod
 from muster.model.texts import listed, unread_keys
