@@ -73,7 +73,10 @@ class _Probe:
             seen = Unseen(f"a pod of the probe cannot be decoded: {error}", "choose another namespace with -n")
         finally:
             left = await self._delete()
-        return replace(seen, left=left) if isinstance(seen, GangProbe) else replace(seen, why=_with(seen.why, left))
+        if isinstance(seen, GangProbe):
+            return replace(seen, left=left)
+        more = f"; could not delete {', '.join(left)} (label {LABEL})" if left else ""
+        return replace(seen, why=seen.why + more)
 
     async def _look(self) -> GangProbe:
         start = GangProbe(self.scheduler.name, self.namespace)
@@ -192,10 +195,6 @@ def _refused(error: ApiError, namespace: str) -> Unseen:
         f"an object of the probe is refused in namespace {namespace}: {error.message or error}",
         "choose another namespace with -n, or get the permission to create, get and delete pods and PodGroups there",
     )
-
-
-def _with(why: str, left: tuple[str, ...]) -> str:
-    return f"{why}; could not delete {', '.join(left)} (label {LABEL})" if left else why
 
 
 def kubernetes(sight: Sight) -> Iterator[Diagnosis]:

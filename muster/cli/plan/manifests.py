@@ -161,7 +161,9 @@ def _files(name: str, failed: Failed) -> list[Path | None]:
         if hint := source_hint(name, path):
             failed(InputError(f"{name}: {hint}"))
             return []
-        files = sorted(filter(_is_manifest, path.iterdir())) if path.is_dir() else [path]
+        files = [path]
+        if path.is_dir():
+            files = sorted(one for one in path.iterdir() if one.suffix in _SUFFIXES and not one.is_dir())
     except OSError as error:
         failed(InputError(f"{name}: {error.strerror or error}"))
         return []
@@ -179,10 +181,6 @@ def _text(file: Path | None) -> tuple[str, str]:
             return str(file), _decoded(str(file), opened.read(_LARGEST_FILE + 1))
     except (OSError, ValueError) as error:  # ValueError: no name of a file
         raise InputError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _is_manifest(path: Path) -> bool:
-    return path.suffix in _SUFFIXES and not path.is_dir()
 
 
 def _decoded(source: str, data: bytes) -> str:

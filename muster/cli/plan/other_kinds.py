@@ -58,9 +58,10 @@ def _templates_in(document: Document) -> Iterator[Document]:
             trial = json.dumps(_mapping(spec.get("trialTemplate")).get("trialSpec"))
             found = [("spec.trialTemplate.trialSpec", json.loads(_OF_KATIB.sub("1", trial)))]
         case _:
+            parts = spec.get("components")
             found = [
                 (f"spec.components[{number}].template", _mapping(one).get("template"))
-                for number, one in enumerate(_list(spec.get("components")))
+                for number, one in enumerate(parts if isinstance(parts, list) else ())
             ]
     meta = _mapping(document.manifest.get("metadata"))
     for path, manifest in found:
@@ -141,7 +142,3 @@ def _kind(document: Document) -> tuple[str, str]:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

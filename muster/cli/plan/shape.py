@@ -82,17 +82,14 @@ def unfilled(value: Any, type_: Any, path: str = "") -> Iterator[Finding]:  # no
     Fields of a wrong type are `unreadable`'s.
     """
     type_ = _without_none(type_)
-    if isinstance(value, str) and _takes_text(type_) and (hint := variable_hint(value)):
+    takes_text = type_ is str or str in get_args(type_)
+    if isinstance(value, str) and takes_text and (hint := variable_hint(value)):
         yield Finding(Reason.INVALID, path, f"{path}: {hint}")
     for name, item, of in _below(value, type_):
         if hint := variable_hint(name):
             yield Finding(Reason.INVALID, path, f"{path}: the key {hint}")
         if name not in _ANY_TEXT:
             yield from unfilled(item, of, _joined(path, name))
-
-
-def _takes_text(type_: Any) -> bool:  # noqa: ANN401 - a type
-    return type_ is str or str in get_args(type_)
 
 
 def _wrong_fields(value: Any, type_: Any, path: str) -> Iterator[Finding]:  # noqa: ANN401 - a manifest and its type
@@ -105,12 +102,8 @@ def _wrong_fields(value: Any, type_: Any, path: str) -> Iterator[Finding]:  # no
     try:
         msgspec.convert(value, type=type_)
     except msgspec.ValidationError as error:
-        yield Finding(Reason.INVALID, path, f"{path}: {_words(value, type_, error)}")
-
-
-def _words(value: Any, type_: Any, error: msgspec.ValidationError) -> str:  # noqa: ANN401 - a manifest and its type
-    """What is wrong with a value of a wrong type, and how to write it."""
-    return type_words(value, {type_}) or with_value(fault_of(error)[1], value)
+        words = type_words(value, {type_}) or with_value(fault_of(error)[1], value)
+        yield Finding(Reason.INVALID, path, f"{path}: {words}")
 
 
 def with_value(words: str, value: Any) -> str:  # noqa: ANN401 - any value of a manifest
@@ -127,8 +120,8 @@ def type_words(value: Any, expected: set[Any]) -> str:  # noqa: ANN401 - any val
             return hint
         if bool in expected and value.lower() in ("true", "false"):
             return f'"{value}" is a string; write {value.lower()} without quotes'
-        if expected & {int, float} and (number := _number_in(value)):
-            return f'"{value[:_LONGEST]}" is a string; write {number} without quotes'
+        if expected & {int, float} and re.fullmatch(r"\s*-?\d{1,18}\s*", value):
+            return f'"{value[:_LONGEST]}" is a string; write {value.strip()} without quotes'
         return ""
     if str in expected and isinstance(value, int | float):
         if isinstance(value, bool):
@@ -140,10 +133,6 @@ def type_words(value: Any, expected: set[Any]) -> str:  # noqa: ANN401 - any val
 def fraction_words(value: float) -> str:
     """What is wrong with a number with a fraction where a quantity belongs."""
     return f'{value} is a number with a fraction, which the apiserver refuses here; write "{value}" in quotes'
-
-
-def _number_in(text: str) -> str:
-    return text.strip() if re.fullmatch(r"\s*-?\d{1,18}\s*", text) else ""
 
 
 def _is_of(value: Any, type_: Any) -> bool:  # noqa: ANN401
