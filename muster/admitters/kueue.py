@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from muster.model.names import read_key
-from muster.model.objects import LocalObject, Object, ResourceList, TimedCondition
+from muster.model.objects import LocalObject, Object, ResourceList, TimedCondition, is_true
 from muster.model.pods import PodTemplate
 from muster.model.times import seconds_of
 
@@ -77,8 +77,7 @@ class KueueWorkload(Object, frozen=True):
 
     def holds(self, type_: str) -> bool:
         """True if the condition of that type is True."""
-        found = self.condition(type_)
-        return found is not None and found.status == "True"
+        return is_true(self.status.conditions, type_)
 
     @property
     def preemptor(self) -> str:

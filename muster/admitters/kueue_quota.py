@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from muster.admitters.kueue import KueueWorkload, PodSet
 from muster.model.objects import InvalidObjectError, LocalObject, Object, ResourceList
-from muster.resources.amounts import Resources, describe, minus, parse_resources, times, total, within
+from muster.resources.amounts import Resources, describe, minus, parse_resources, part_of, times, total, within
 from muster.resources.pod_requests import pod_requests
-from muster.resources.quantity import ZERO, Quantity
+from muster.resources.quantity import ZERO
 
 # Most choices of flavors that are tried; if these are too few, the gang may fit.
 _TRIES = 20_000
@@ -77,10 +77,7 @@ def _least(pods: PodSet, counted: ResourceList | None) -> Resources:
         need = times(pod_requests(pods.template.spec), pods.count)
     else:
         need = parse_resources(counted, path="status.resourceRequests")
-    least = pods.count if pods.min_count is None else pods.min_count
-    if least >= pods.count:
-        return need
-    return {name: Quantity(amount.nano * least // pods.count, amount.format) for name, amount in need.items()}
+    return need if pods.min_count is None else part_of(need, pods.min_count, pods.count)
 
 
 def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:

@@ -241,25 +241,18 @@ def named_queue(workload: Workload, scope: IntentScope = _ALONE) -> tuple[str, s
 
 def _queues(workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
     """Return the paths that may name the queue, without the namespace, in order of precedence, each with its value."""
-    return [
-        (
-            workload.label_path(names.QUEUE_LABEL),
-            names.queue_named(workload.metadata.labels, workload.metadata.annotations),
-        ),
-        (f"{workload.policy_path}.queue", workload.policy.queue),
-        (
-            workload.annotation_path(names.QUEUE_ANNOTATION),
-            workload.metadata.annotations.get(names.QUEUE_ANNOTATION, ""),
-        ),
-        *(
-            found
-            for source in scope.intent_sources
-            for found in (
-                (source.label_path(names.QUEUE_LABEL), names.queue_named(source.labels, source.annotations)),
-                _annotation(names.QUEUE_ANNOTATION, source),
-            )
-        ),
-    ]
+    label, annotation = _queue_at(workload)
+    of_others = (found for source in scope.intent_sources for found in _queue_at(source))
+    return [label, (f"{workload.policy_path}.queue", workload.policy.queue), annotation, *of_others]
+
+
+def _each(workload: Workload, sources: Sequence[IntentSource]) -> tuple[Workload | IntentSource, ...]:
+    return workload, *sources
+
+
+def _queue_at(source: Workload | IntentSource) -> tuple[tuple[str, str], tuple[str, str]]:
+    queue = names.queue_named(source.labels, source.annotations)
+    return (source.label_path(names.QUEUE_LABEL), queue), _annotation(names.QUEUE_ANNOTATION, source)
 
 
 def foreign_scheduler(
@@ -280,14 +273,8 @@ def foreign_scheduler(
 
 
 def _topology(workload: Workload, scope: IntentScope) -> Topology | None:
-    found = read_topology(workload.metadata.labels, workload.label_path)
-    for source in scope.intent_sources:
-        found = found or read_topology(source.labels, source.label_path)
-    return found or workload.topology
-
-
-def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
-    return workload.label_path(key), workload.metadata.labels.get(key, "")
+    found = (read_topology(one.labels, one.label_path) for one in _each(workload, scope.intent_sources))
+    return next(filter(None, found), workload.topology)
 
 
 def _source(called: str, metadata: ObjectMeta) -> IntentSource:
@@ -298,17 +285,13 @@ def _of_namespace(key: str, scope: IntentScope) -> tuple[str, str]:
     return _annotation(key, _source(f"namespace {scope.namespace.name}", scope.namespace))
 
 
-def _label(key: str, source: IntentSource) -> tuple[str, str]:
-    return source.label_path(key), source.labels.get(key, "")
-
-
-def _annotation(key: str, source: IntentSource) -> tuple[str, str]:
+def _annotation(key: str, source: Workload | IntentSource) -> tuple[str, str]:
     return source.annotation_path(key), source.annotations.get(key, "")
 
 
 def _labels(key: str, workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
     """Return the paths that may have a label, the nearest to the pod first, each with its value."""
-    return [_of_workload(key, workload), *(_label(key, source) for source in scope.intent_sources)]
+    return [(one.label_path(key), one.labels.get(key, "")) for one in _each(workload, scope.intent_sources)]
 
 
 def _of_pods(workload: Workload) -> list[tuple[str, str]]:
@@ -357,16 +340,12 @@ def _whole(text: str) -> int | None:
 
 
 def _annotated(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
-    if text := workload.metadata.annotations.get(names.RUNS_AT_MOST):
-        yield workload.annotation_path(names.RUNS_AT_MOST), text
-    for source in sources:
-        if text := source.annotations.get(names.RUNS_AT_MOST):
-            yield source.annotation_path(names.RUNS_AT_MOST), text
+    for one in _each(workload, sources):
+        if text := one.annotations.get(names.RUNS_AT_MOST):
+            yield one.annotation_path(names.RUNS_AT_MOST), text
 
 
 def _labelled(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
-    if text := workload.metadata.labels.get(names.KUEUE_MOST_RUN):
-        yield workload.label_path(names.KUEUE_MOST_RUN), text
-    for source in sources:
-        if text := source.labels.get(names.KUEUE_MOST_RUN):
-            yield source.label_path(names.KUEUE_MOST_RUN), text
+    for one in _each(workload, sources):
+        if text := one.labels.get(names.KUEUE_MOST_RUN):
+            yield one.label_path(names.KUEUE_MOST_RUN), text

@@ -204,6 +204,16 @@ class Workload:
     upgrade_doubles: str = ""
     """The field by which a second gang like this one runs at the same time during an upgrade; "" for none."""
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        return self.metadata.annotations
+
     def label_path(self, key: str) -> str:
         """Return the path of a label of the workload, which may be missing."""
         on_template = self.template and (key in self.template.labels or key not in self.metadata.labels)
