@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from muster.gangs.accounts import Totals, wait_quantile
-from muster.model.names import GATE_MODE
+from muster.model.names import GATE_MODE, HOLD
 from muster.model.times import stamp_of
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
@@ -167,6 +167,16 @@ async def test_a_gang_that_leaves_the_line_and_comes_back_waits_in_it_alone(*, k
     await history.hours(1)
     assert history.total() == (3, 3, 12 if killed else 6, {})
     assert history.wait("a") == pytest.approx(5 if killed else 3, rel=0.1), "from its first pod to its admission"
+
+
+async def test_a_queue_on_hold_lets_its_gangs_wait_in_line() -> None:
+    history = History("4", {HOLD: "true"})
+    history.job("a")
+    history.pods("a")
+    await history.hours(2)
+    history.harness.set_queue(queue(cpu="4"))
+    await history.hours(1)
+    assert history.total() == (3, 3, 6, {})
 
 
 async def test_a_gang_that_is_deleted_while_it_waits_has_ended() -> None:
