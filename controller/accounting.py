@@ -66,7 +66,7 @@ class Accounting:
         return len(self._uses)
 
     def steps(self) -> Iterator[None]:
-        """Add what all gangs have held until now, a gang in a step; nothing else is added until `go_on`."""
+        """Add what all gangs have held until now, a gang or a day in a step; nothing else is added until `go_on`."""
         self.go_on()
         if (accounts := self._accounts) is None:
             return
@@ -75,6 +75,7 @@ class Accounting:
             if (use := self._uses.get(key)) is not None:
                 self._uses[key] = self._count(accounts, use, self._cut)
             yield
+        yield from accounts.encode()
 
     def go_on(self) -> None:
         """Add what has changed since `steps`: the accounts are written."""

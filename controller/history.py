@@ -126,7 +126,7 @@ class HistoryStore:
         self._namespace = namespace
         self._own, self._public = name, f"{name}-{_STARTS}"
         self._maps = {self._own: parts, self._public: {_STARTS: starts}} if name else {}
-        self._unread = set(self._maps)
+        self._unread = {name: dict(parts) for name, parts in self._maps.items()}
         self._failing = False
         self._minutes = _HOUR - 2
 
@@ -146,13 +146,17 @@ class HistoryStore:
                 return
         except InvalidObjectError as error:
             _lost(name, error)
-        for key, part in self._maps[name].items():
+        left = self._unread[name]
+        while left:
+            # A large part takes the time of a step.
+            await asyncio.sleep(0)
+            key, part = left.popitem()
             try:
                 if text := data.get(key):
                     part.read(text)
             except InvalidObjectError as error:
                 _lost(f"{name}, {key},", error)
-        self._unread.discard(name)
+        del self._unread[name]
 
     async def run(self, accounting: Accounting) -> None:
         """Write what has changed once a minute, until cancelled."""
@@ -167,23 +171,30 @@ class HistoryStore:
         accounting.go_on()
 
     async def write(self, *, last: bool = False) -> None:
-        """Write what has changed of what was read: one ConfigMap, the own one if it is the `last` time."""
+        """Write one ConfigMap that was read and has changed, the own one if it is the `last` time."""
         await self.read()
         self._minutes += 1
         for name, parts in reversed(self._maps.items()):
-            changed = {key: part for key, part in parts.items() if part.changed}
-            if not changed or name in self._unread or (name == self._public and (last or self._minutes < _HOUR)):
+            if (
+                not any(part.changed for part in parts.values())
+                or name in self._unread
+                or (name == self._public and (last or self._minutes < _HOUR))
+            ):
                 continue
-            data = {key: part.text() for key, part in changed.items()}
-            for part in changed.values():
-                part.changed = False
+            data, done = {}, False
             try:
+                # All of them: the ConfigMap may have been deleted, and made again by the chart.
+                for key, part in parts.items():
+                    part.changed, data[key] = False, part.text()
+                    await asyncio.sleep(0)
                 await self._writer.patch(CONFIG_MAPS, name, self._namespace, {"data": data})
+                done = True
             except (ApiError, NotLeaderError) as error:
-                for part in changed.values():
-                    part.changed = True
                 self._failed("written", name, error)
                 return
+            finally:
+                for part in () if done else parts.values():
+                    part.changed = True
             if name == self._public:
                 self._minutes = 0
             break

@@ -56,7 +56,9 @@ _Amounts = Annotated[dict[_Name, _Amount], msgspec.Meta(max_length=_RESOURCES)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 _Bucket = Annotated[int, msgspec.Meta(ge=0, lt=_BUCKETS)]
 _Labels = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=LABEL_KEYS)]
-_Kept = tuple[_Name, _Name, _Name, _Labels, _Amounts, _Amounts, _Amounts, dict[_Bucket, _Count], dict[Outcome, _Count]]
+# Another version may know other outcomes.
+_Ends = Annotated[dict[_Name, _Count], msgspec.Meta(max_length=32)]
+_Kept = tuple[_Name, _Name, _Name, _Labels, _Amounts, _Amounts, _Amounts, dict[_Bucket, _Count], _Ends]
 
 
 class _KeptAccounts(msgspec.Struct):
@@ -154,6 +156,8 @@ class Accounts:
         self._days: dict[str, dict[Scope, Totals]] = {}
         # What new rows of today lose, by what they have in common with rows that were merged.
         self._lost: dict[Scope, int] = {}
+        # The days that have not changed, as they are stored.
+        self._texts: dict[str, bytes] = {}
         self._rows = 0
 
     def rows(self) -> Iterator[tuple[Scope, Totals]]:
@@ -192,6 +196,12 @@ class Accounts:
         ends = self._row(scope, now).ends
         ends[outcome] = ends.get(outcome, 0) + 1
 
+    def encode(self) -> Iterator[None]:
+        """Encode the days that have changed, one in a step: then `text` takes little."""
+        for day in list(self._days):
+            self._encoded_day(day)
+            yield
+
     def text(self) -> str:
         """Return the accounts as they are stored, below 450 kB."""
         while len(text := self._encoded()) > _LARGEST and self._rows > len(self._days):
@@ -212,30 +222,33 @@ class Accounts:
             for queue, namespace, owner, values, held, idle, waited, waits, ends in stored:
                 known = dict(zip(kept.labels, values, strict=False))
                 labels = tuple(known.get(key, "") for key in self.label_keys) if values else ()
-                self._row(Scope(day, queue, namespace, owner, labels), at).add(
-                    Totals(held, idle, waited, waits, {str(outcome): gangs for outcome, gangs in ends.items()})
-                )
+                self._row(Scope(day, queue, namespace, owner, labels), at).add(Totals(held, idle, waited, waits, ends))
         self.changed = changed
 
     def _encoded(self) -> bytes:
-        days = {
-            day: [
+        days = {day: msgspec.Raw(self._encoded_day(day)) for day in sorted(self._days)}
+        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": days})
+
+    def _encoded_day(self, day: str) -> bytes:
+        if (text := self._texts.get(day)) is None:
+            rows = [
                 (*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends)
                 for scope, of in self._days[day].items()
             ]
-            for day in sorted(self._days)
-        }
-        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": days})
+            self._texts[day] = text = msgspec.json.encode(rows)
+        return text
 
     def _row(self, scope: Scope, at: float) -> Totals:
         day = stamp_of(at // _DAY * _DAY)[:10]
         self.changed = True
+        self._texts.pop(day, None)
         rows = self._days.get(day)
         if rows is None:
             rows = self._days[day] = {}
             oldest = stamp_of((at // _DAY - RETENTION_DAYS + 1) * _DAY)[:10]
             for old in [one for one in self._days if one < oldest]:
                 self._rows -= len(self._days.pop(old))
+                self._texts.pop(old, None)
             self._lost.clear()
         scope = scope._replace(day=day).cut()
         if (row := rows.get(scope)) is not None:
@@ -280,6 +293,7 @@ class Accounts:
         return sorted(scopes, key=size)
 
     def _merge(self, scope: Scope, merged: Scope) -> None:
+        self._texts.pop(scope.day, None)
         rows = self._days[scope.day]
         totals = rows.pop(scope)
         self._rows -= merged in rows

@@ -40,6 +40,8 @@ class PastUse:
     def __init__(self) -> None:
         self._until: float | None = None
         self._averages: dict[str, dict[str, int]] = {}
+        # Averages that were read after the first advance, and their time: to be added at the next one.
+        self._former: tuple[float, dict[str, dict[str, int]]] = 0.0, {}
         self.changed = False
         """True if anything has changed since the caller last set it to False."""
 
@@ -62,10 +64,15 @@ class PastUse:
 
         Queues that are not among these are dropped. Gives the queues whose averages have changed.
         """
-        passed, self._until = max(now - (now if self._until is None else self._until), 0.0), now
+        begun = now if self._until is None else self._until
+        passed, self._until = max(now - begun, 0.0), now
         before, self._averages = self._averages, {}
+        (until, former), self._former = self._former, (0.0, {})
         for queue, half_life, holds in held:
             kept, old = 2 ** -(passed / half_life), before.get(queue, _NOTHING)
+            if (more := former.get(queue)) is not None:
+                aged = 2 ** -(max(begun - until, 0.0) / half_life)
+                old = {name: round(old.get(name, 0) + more.get(name, 0) * aged) for name in {*old, *more}}
             new = {name: round(old.get(name, 0) * kept + holds.get(name, 0) * (1 - kept)) for name in {*old, *holds}}
             if any(new.values()):
                 self._averages[queue] = {name: amount for name, amount in new.items() if amount}
@@ -84,10 +91,13 @@ class PastUse:
         return msgspec.json.encode(stored).decode()
 
     def read(self, text: str) -> None:
-        """Go on from stored averages. Raises InvalidObjectError for any other text."""
+        """Go on from stored averages, with what was held since. Raises InvalidObjectError for any other text."""
         stored = decode(text, _Stored)
-        self._until = stored.until
-        self._averages = {
+        averages = {
             queue: {name: round(amount * _NANO) for name, amount in amounts.items()}
             for queue, amounts in stored.queues.items()
         }
+        if self._until is None:
+            self._until, self._averages = stored.until or None, averages
+        else:
+            self._former = stored.until, averages

@@ -20,6 +20,7 @@ from muster.kube.events import Regarding
 from muster.kube.workqueue import WorkQueue
 from muster.model.objects import Namespace, ObjectMeta, OwnerReference, PodGroup, Queue
 from muster.queueing.ledger import GangKey
+from muster.queueing.past_use import PastUse
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import kind_of
@@ -99,12 +100,12 @@ class Harness:
         self.budget = 60.0
         self.restart()
 
-    def restart(self) -> None:
-        """A new leader with the same stores: nothing is known but what is in the cluster."""
-        for _ in self.takes_office():
+    def restart(self, records: tuple[Accounts, PastUse] | None = None) -> None:
+        """A new leader with the same stores: nothing is known but what is in the cluster, and in these `records`."""
+        for _ in self.takes_office(records):
             pass
 
-    def takes_office(self) -> Iterator[None]:
+    def takes_office(self, records: tuple[Accounts, PastUse] | None = None) -> Iterator[None]:
         """As `restart`, step by step: nothing may be decided before the last.
 
         As in the cluster it lists the PodGroups when the lease is its own, whatever the watch has shown by then.
@@ -121,11 +122,11 @@ class Harness:
             elastic_quotas=True,
         )
         self.metrics = Metrics(self.registry)
-        self.accounts = Accounts(self.history_labels)
+        self.accounts, past = records or (Accounts(self.history_labels), PastUse())
         if self.stored_accounts:
             self.accounts.read(self.stored_accounts)
         shared = self.cluster, self.queue, writer, reads, self.announcer, self.metrics, _Clock(self)
-        self.term = Term(*shared, settings, self.history, self.accounts)
+        self.term = Term(*shared, settings, self.history, self.accounts, past)
         self.reconciler = Reconciler(self.term)
         self.reconciler.subscribe()
         return self.reconciler.prime(self._groups())

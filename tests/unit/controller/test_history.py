@@ -1,6 +1,5 @@
 """What the leader records of runs, what it says of those that come, and how it keeps both."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STAT
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, small_behind_large
+from tests.support.controller.config_maps import NAMES, OWN, STARTS, ConfigMaps
 from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
@@ -275,41 +275,6 @@ async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
 
 
 # --- how it is kept ---------------------------------------------------------------------------------------------------
-
-
-class ConfigMaps:
-    """The part of a client that reads and patches the ConfigMaps of the history."""
-
-    def __init__(self, *names: str) -> None:
-        self.data: dict[str, dict[str, str]] = {name: {} for name in names or NAMES}
-        self.fails: list[Exception] = []
-        self.written: list[str] = []
-
-    async def get(self, _: object, name: str, namespace: str, *, deadline: float) -> bytes:
-        """Read one; the data of one that was never written is not there."""
-        assert (namespace, deadline > 0) == ("muster", True)
-        await asyncio.sleep(0)
-        if self.fails:
-            raise self.fails.pop(0)
-        if name not in self.data:
-            raise ApiError(404, "NotFound", f'configmaps "{name}" not found')
-        return json.dumps({"metadata": {"name": name}, "data": self.data[name] or None}).encode()
-
-    async def strategic_merge_patch(
-        self, _: object, name: str, body: JSON, namespace: str, *, deadline: float, dry_run: bool
-    ) -> bytes:
-        """Write what is said of it."""
-        assert (namespace, deadline > 0, dry_run) == ("muster", True, False)
-        self.written.append(name)
-        if self.fails:
-            raise self.fails.pop(0)
-        if name not in self.data:
-            raise ApiError(404, "NotFound", f'configmaps "{name}" not found')
-        self.data[name] |= body["data"]
-        return b"{}"
-
-
-NAMES = [OWN, STARTS] = ["muster-history", "muster-history-starts"]
 
 
 async def stored(client: ConfigMaps, starts: StartErrors | None = None) -> tuple[HistoryStore, History]:

@@ -178,8 +178,8 @@ def test_stored_accounts_are_added_to_what_was_counted_since() -> None:
         '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{"cpu":-1},{},{},{},{}]]}}',
     ),
     (
-        "no outcome",
-        '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{},{},{},{},{"x":1}]]}}',
+        "no count",
+        '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{},{},{},{},{"x":-1}]]}}',
     ),
     ("no day", '{"until":0,"labels":[],"days":{"today":[]}}'),
     (
@@ -190,6 +190,23 @@ def test_stored_accounts_are_added_to_what_was_counted_since() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(InvalidObjectError):
         Accounts().read(text)
+
+
+def test_what_another_version_counts_as_well_costs_nothing_of_the_rest() -> None:
+    row = '["q","","",[],{"cpu":60},{},{},{},{"preempted":1}]'
+    accounts = Accounts()
+    accounts.read(f'{{"until":0,"labels":[],"form":2,"days":{{"2026-11-01":[{row}]}}}}')
+    ((_, totals),) = again(accounts).rows()
+    assert (totals.held, totals.ends) == ({"cpu": 60}, {"preempted": 1})
+
+
+def test_days_are_encoded_again_when_anything_is_added() -> None:
+    accounts = Accounts()
+    for day in range(2):
+        accounts.add_end(TRAIN, "failed", NOON + day * 86400)
+    assert len(list(accounts.encode())) == 2
+    accounts.add_end(TRAIN, "failed", NOON)
+    assert sorted(totals.ends["failed"] for _, totals in again(accounts).rows()) == [1, 2]
 
 
 def test_a_day_that_no_calendar_has_is_left_out() -> None:

@@ -119,6 +119,33 @@ def test_a_new_leader_goes_on_with_what_was_stored() -> None:
     assert heir.share("a") == pytest.approx(books.share("a"), rel=1e-5)
 
 
+def test_what_is_read_late_counts_with_what_was_held_since() -> None:
+    """The ConfigMap did not answer when the leader began."""
+    books = ledger()
+    hold(books, "a", 8)
+    now, past = days(books, 1), PastUse()
+    stored, heir = books.past.text(), ledger(past=past)
+    for one in (books, heir):
+        hold(one, "a", 8)
+        one.note_use(now)
+        one.note_use(now + 2 * HOUR)
+        hold(one, "a", 2)
+        one.note_use(now + 4 * HOUR)
+    past.read(stored)
+    for one in (books, heir):
+        assert one.note_use(now + 4 * HOUR + 60)
+    assert heir.share("a") == pytest.approx(books.share("a"), rel=1e-5)
+
+
+def test_averages_of_a_leader_that_had_counted_nothing_begin_now() -> None:
+    past = PastUse()
+    past.read(PastUse().text())
+    books = ledger(past=past)
+    hold(books, "a", 8)
+    books.note_use(1e9)
+    assert past.of("a") == {}
+
+
 def test_queues_that_go_are_dropped() -> None:
     books = ledger()
     hold(books, "a", 8)
