@@ -82,7 +82,8 @@ class NodeRoom:
             return
         if not node.takes_pods:
             self._away.add(name)
-        self._given[name] = self._free(node) if node.takes_pods else self._away_with(node)
+        others = total(self._held.get(name, {}).values())
+        self._given[name] = minus(self._has(node), others) if node.takes_pods else self._away_with(node)
         self._sum = total([self._sum, self._given[name]])
 
     def _away_with(self, node: Node) -> Resources:
@@ -93,9 +94,6 @@ class NodeRoom:
         pods = self._cluster.pods_on(node.metadata.name)
         ours = (pod for pod in pods if pod.living or (node.ready and not pod.finished))
         return total((times(self._has(node), 0), requests_of(self._cluster, ours)))
-
-    def _free(self, node: Node) -> Resources:
-        return minus(self._has(node), total(self._held.get(node.metadata.name, {}).values()))
 
     def _has(self, node: Node) -> Resources:
         try:

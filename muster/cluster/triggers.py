@@ -16,7 +16,7 @@ from muster.cluster.owners import asks_to_wait
 from muster.cluster.stores import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.kube.store import Change
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
-from muster.model.objects import Namespace, Node, ObjectMeta, PodGroup
+from muster.model.objects import Namespace, Node, ObjectMeta
 from muster.model.pods import Pod
 from muster.model.resource import NODES
 from muster.queueing.ledger import GangKey
@@ -45,7 +45,7 @@ class GangTriggers:
         cluster.namespaces.subscribe(self._namespace_changed)
         cluster.pods.subscribe(self._pod_changed)
         cluster.unmanaged_pods.subscribe(self._gang)
-        cluster.pod_groups.subscribe(self._group_changed)
+        cluster.pod_groups.subscribe(lambda change: self._gang(gang_of_group(change.object)))
         cluster.nodes.subscribe(self._node_changed)
         cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
         for kind, workloads in cluster.workloads.items():
@@ -68,9 +68,6 @@ class GangTriggers:
         for pod in (change.old, change.new):
             for key in gangs_of_pod(pod) if pod else ():
                 self._gang(key)
-
-    def _group_changed(self, change: Change[PodGroup]) -> None:
-        self._gang(gang_of_group(change.object))
 
     def _node_changed(self, change: Change[Node]) -> None:
         """The gangs of a node that comes, goes, takes no more pods, or takes some again."""

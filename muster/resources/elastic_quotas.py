@@ -98,7 +98,7 @@ def limit_of(quotas: Iterable[ElasticQuota]) -> NamespaceLimit | None:
         else:
             limit = NamespaceLimit(
                 (*limit.quotas, quota.metadata.name),
-                {name: min(_of(name, limit.most, most)) for name in {**limit.most, **most}},
+                {name: min(limit.most.get(name, amount), amount) for name, amount in {**limit.most, **most}.items()},
                 {name: min(limit.least[name], least[name]) for name in limit.least if name in least},
             )
     return limit
@@ -239,10 +239,6 @@ class NamespaceLimits:
         if known is None:
             known = self._ceilings[namespace] = Ceiling(own, self.together, self.whole)
         return known
-
-
-def _of(name: str, *several: Resources) -> list[Quantity]:
-    return [one[name] for one in several if name in one]
 
 
 def _asked(limit: Resources, need: Resources) -> dict[str, Quantity]:

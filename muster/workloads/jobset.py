@@ -324,10 +324,6 @@ def _read(job_set: JobSet) -> Workload:
     )
 
 
-def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
-    return {_SET_LABEL: workload.metadata.name, _JOB_LABEL: role.name}
-
-
 JOB_SET = Kind(
     group="jobset.x-k8s.io",
     versions=("v1alpha2",),
@@ -338,7 +334,7 @@ JOB_SET = Kind(
     decoded=JobSet,
     read=_read,
     role_of=label_of(_JOB_LABEL),
-    pod_labels=_pod_labels,
+    pod_labels=lambda workload, role: {_SET_LABEL: workload.metadata.name, _JOB_LABEL: role.name},
     in_waves=True,
     pods_of_jobs=True,
 )

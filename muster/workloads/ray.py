@@ -183,11 +183,12 @@ def _head(spec: ClusterSpec, path: str) -> RoleSpec:
 def _workers(group: _WorkerGroup, spec: ClusterSpec, path: str) -> RoleSpec:
     desired, least = _replicas(group, path)
     where, grows = f"{path}.template.spec", spec.enable_in_tree_autoscaling
+    waiting = with_init_containers(group.template, (*group.template.spec.init_containers, _WAIT_FOR_HEAD))
     return RoleSpec(
         group.group_name,
         desired,
         least if grows else desired,
-        _completed(_waiting_for_head(group.template), spec, where),
+        _completed(waiting, spec, where),
         where,
         grows=grows,
         growth=_growth(group, path) if grows else None,
@@ -247,10 +248,6 @@ def _completed(template: PodTemplate, cluster: ClusterSpec, path: str) -> PodTem
     if not cluster.tls_options.enabled or any(one.name == wait.name for one in init):
         return template
     return with_init_containers(template, (wait, *init))
-
-
-def _waiting_for_head(template: PodTemplate) -> PodTemplate:
-    return with_init_containers(template, (*template.spec.init_containers, _WAIT_FOR_HEAD))
 
 
 def _role_of(pod: Pod) -> str | None:
