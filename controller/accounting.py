@@ -100,7 +100,9 @@ class Accounting:
         scope = scope._replace(queue=queue or scope.queue)
         idle = bool(held) and not _runs(snapshot)
         requeued = seconds_of(snapshot.record.requeued_at or expects.record.requeued_at)
-        begun = max((one for one in (snapshot.since, requeued) if one is not None), default=None)
+        # When the first pod was made is asked of all pods: not of those of a gang that stays admitted.
+        stays = old is not None and admitted is not None and admitted == old.admitted
+        begun = None if stays else max((one for one in (snapshot.since, requeued) if one is not None), default=None)
         asked = old.asked if old is not None and old.asked is not None else begun
         if old is None:
             new = admitted is not None and admitted > self._begin
