@@ -193,11 +193,11 @@ class Evictions:
     def note(self, change: Change[Pod], now: float) -> None:
         """See a pod come, change or go."""
         pod = change.object
+        self._nominate(pod, now)
         if GANG not in pod.metadata.labels:
             return
         uid = pod.metadata.uid
         if not _evicted(pod):
-            self._nominate(pod, now)
             if change.new is None and (of := self._gangs.get(_gang(pod))) is not None:
                 # However long a gang is never calm, of pods that are gone nothing is kept.
                 of.hurried.discard(uid)
@@ -222,7 +222,8 @@ class Evictions:
         known.until = now + known.wait
 
     def _nominate(self, pod: Pod, now: float) -> None:
-        if not pod.status.nominated_node_name or pod.spec.node_name:
+        # Other gangs of the scheduler, too, such as a Job of Volcano's.
+        if not pod.status.nominated_node_name or pod.spec.node_name or not _gang(pod).name:
             return
         if len(self._nominated) >= _REMEMBERED:
             self._nominated = {node: one for node, one in self._nominated.items() if now < one[1] + _NOMINATED}

@@ -2,8 +2,10 @@
 
 from muster.admitters.kueue import KueueWorkload
 from muster.kube.store import Change
-from muster.model.names import ADMITTER, MESSAGE
+from muster.model.names import ADMITTER, GROUP_NAME, MESSAGE
 from muster.model.pods import Pod
+from muster.queueing.entries import Claim
+from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
@@ -13,8 +15,10 @@ from tests.support.manifests.observed import (
     GROUP,
     JSON,
     KEY,
+    amounts,
     made,
     namespace,
+    pod,
     pod_group,
     queue,
     ray_cluster,
@@ -33,10 +37,10 @@ async def running(count: int) -> Harness:
     manifest = ray_cluster(workers(replicas=count, minReplicas=1, maxReplicas=count), enableInTreeAutoscaling=True)
     names = [f"w-{number}" for number in range(count)]
     pods = [ray_pod("h", "headgroup", held=False), *(ray_pod(name, held=False) for name in names)]
-    for pod in pods:
-        pod["spec"]["nodeName"] = "n"
+    for one in pods:
+        one["spec"]["nodeName"] = "n"
         # The clock of a harness begins at 1000.
-        pod["status"] = {"phase": "Running", "startTime": "1970-01-01T00:05:00Z"}
+        one["status"] = {"phase": "Running", "startTime": "1970-01-01T00:05:00Z"}
     world = Harness(workloads=[manifest], pods=pods, groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="999")])
     return await world.settled()
 
@@ -160,6 +164,19 @@ async def test_a_new_leader_reports_what_the_former_one_had_no_time_for_and_name
     assert ' for gang "ray-other-pg"' in told(world)[0]
 
 
+async def test_a_claimant_that_is_no_gang_of_musters_is_named_by_its_pod_group_and_queue() -> None:
+    """Such as a Job of Volcano's, whose PodGroup counts in its queue."""
+    world = await running(3)
+    for claimant in (pod("c", annotations={GROUP_NAME: "job-1"}), pod("alone")):
+        claimant["status"] = {"nominatedNodeName": "n"}
+        world.term.evictions.note(Change("added", None, made(Pod, claimant)), world.now)
+    world.term.ledger.hold(Claim(GangKey(KEY.namespace, "job-1"), "q", amounts(cpu="1")))
+    evict(world, "w-1")
+    await wait(world, 2)
+    (note,) = told(world)
+    assert ' for gang "job-1" of queue "q"; ' in note
+
+
 async def test_a_new_leader_repeats_no_report() -> None:
     """The gang's message has it as long as its pods are not replaced."""
     world = await running(3)
@@ -198,8 +215,8 @@ def kueue_says(harness: Harness, conditions: list[JSON], **more: object) -> None
 async def by_kueue(said: list[JSON]) -> Harness:
     """A gang that Kueue has answered for so."""
     pods = members()
-    for pod in pods:
-        pod["spec"]["nodeName"], pod["status"] = "n", {"phase": "Running", "startTime": "1970-01-01T00:05:00Z"}
+    for one in pods:
+        one["spec"]["nodeName"], one["status"] = "n", {"phase": "Running", "startTime": "1970-01-01T00:05:00Z"}
     world = Harness(
         workloads=[ray_cluster(labels=IN_TEAM)],
         pods=pods,

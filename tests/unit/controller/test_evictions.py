@@ -211,10 +211,10 @@ def test_a_pod_that_does_not_end_keeps_new_ones_waiting_for_a_minute_and_five_se
 
 @cases(
     "action, namespace, said",
-    ("Volcano reclaims", "reclaim", "team-a", "reclaimed 1 of its pods (w-1; cpu 1 and memory 1Gi) for"),
-    ("Volcano preempts", "gangpreempt", "team-a", "preempted 1 of its pods"),
-    ("Volcano moves", "shuffle", "team-a", "evicted 1 of its pods"),
-    ("kube-scheduler", "", "team-a", "preempted 1 of its pods"),
+    ("Volcano reclaims", "reclaim", "team", "reclaimed 1 of its pods (w-1; cpu 1 and memory 1Gi) for"),
+    ("Volcano preempts", "gangpreempt", "team", "preempted 1 of its pods"),
+    ("Volcano moves", "shuffle", "team", "evicted 1 of its pods"),
+    ("kube-scheduler", "", "team", "preempted 1 of its pods"),
     ("a stranger", "", "elsewhere", 'for another gang of queue "q"'),
 )
 async def test_its_workload_has_an_event_with_what_was_lost_and_for_whom(
