@@ -88,7 +88,7 @@ async def plan_async(
         raise ManifestError([str(error)]) from error
     if errors:
         raise ManifestError(errors)
-    return Verdicts((verdict_of(one.data(), one.refusals, one.warnings) for one in entries), known.notes)
+    return Verdicts((verdict_of(one.data()) for one in entries), known.notes)
 
 
 async def explain_async(

@@ -10,7 +10,6 @@ from html import escape
 from typing import Any
 
 from muster.api.errors import RefusedError
-from muster.model.findings import Finding as Found
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
 from muster.model.texts import printable
 
@@ -280,7 +279,7 @@ class Queues(list[Queue]):
         return _table(("queue", "state", "running", "waiting", "used"), rows)
 
 
-def verdict_of(data: Mapping[str, Any], refusals: Iterable[Found], warnings: Iterable[Found]) -> Verdict:
+def verdict_of(data: Mapping[str, Any]) -> Verdict:
     """The verdict of an entry of `muster plan -o json`."""
     workload, answer, intent, group = data["workload"], data["verdict"], data["intent"], data["podGroup"]
     return Verdict(
@@ -290,8 +289,8 @@ def verdict_of(data: Mapping[str, Any], refusals: Iterable[Found], warnings: Ite
         allowed=answer["allowed"],
         managed=answer["managed"],
         message=answer["message"],
-        refusals=_findings(refusals),
-        warnings=_findings(warnings),
+        refusals=tuple(Finding(**one) for one in answer["refusals"]),
+        warnings=tuple(Finding(**one) for one in answer["warnings"]),
         queue=intent["queue"] if intent else "",
         min_member=sum(role["minMember"] for role in data["roles"]),
         pod_group=group,
@@ -299,17 +298,11 @@ def verdict_of(data: Mapping[str, Any], refusals: Iterable[Found], warnings: Ite
     )
 
 
-def _findings(found: Iterable[Found]) -> tuple[Finding, ...]:
-    return tuple(Finding(str(one.reason), one.field, one.message) for one in found)
-
-
 def gang_of_entry(data: Mapping[str, Any]) -> Gang:
     """The gang of an entry of `muster explain -o json`."""
-    workload, scheduling, position, when = (data[key] for key in ("workload", "scheduling", "position", "when"))
+    scheduling, position, when = (data[key] for key in ("scheduling", "position", "when"))
     return Gang(
-        kind=workload["kind"],
-        namespace=workload["namespace"],
-        name=workload["name"],
+        **data["workload"],
         state=str(data["state"]),
         message=data["message"],
         queue=scheduling["queue"] if scheduling else "",
@@ -327,15 +320,9 @@ def gang_of_entry(data: Mapping[str, Any]) -> Gang:
 
 def queue_of_entry(data: Mapping[str, Any]) -> Queue:
     """The queue of an entry of `muster queues -o json`."""
+    same = ("name", "parent", "depth", "state", "limit", "used", "gangs", "waiting")
     return Queue(
-        name=data["name"],
-        parent=data["parent"],
-        depth=data["depth"],
-        state=data["state"],
-        limit=data["limit"],
-        used=data["used"],
-        gangs=data["gangs"],
-        waiting=data["waiting"],
+        **{name: data[name] for name in same},
         on_hold_by=data["onHoldBy"],
         problems=tuple(data["problems"]),
         data=data,
