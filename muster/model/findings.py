@@ -75,6 +75,11 @@ class Finding:
     message: str
 
 
+def finding(reason: Reason, field: str, words: str) -> Finding:
+    """Return the finding in a field, in these words."""
+    return Finding(reason, field, f"{field}: {words}")
+
+
 _Word = TypeVar("_Word", Reason, Severity)
 
 _ORDER = {reason: place for place, reason in enumerate(Reason)}

@@ -10,7 +10,7 @@ from itertools import islice
 from muster.admitters import Admitter
 from muster.gangs.intent import may_have_unmanaged_pods, required
 from muster.model import names
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.modes import GateMode
 from muster.model.objects import ObjectMeta
 from muster.model.texts import nearest_key
@@ -53,9 +53,8 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     yield from misspelled_keys(meta)
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
     if makes_members and names.GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
-        path = f"metadata.labels[{names.GANG}]"
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
-        yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
+        yield finding(Reason.MISSPELLED, f"metadata.labels[{names.GANG}]", rest)
     elif makes_members:
         yield from _not_passed_on(meta, passed_on)
     if passed_on is not meta:
@@ -78,8 +77,7 @@ def _not_passed_on(meta: ObjectMeta, passed_on: ObjectMeta) -> Iterator[Finding]
     ):
         for key in keys:
             if key in own and own[key] != of_pods.get(key):
-                path = f"metadata.{field}[{key}]"
-                yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
+                yield finding(Reason.MISSPELLED, f"metadata.{field}[{key}]", rest)
 
 
 def _keys(
@@ -93,21 +91,20 @@ def _keys(
             continue
         path = f"{field}[{key}]"
         if key in there:
-            yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in {other}; move it there")
+            yield finding(Reason.MISSPELLED, path, f"it is read in {other}; move it there")
         elif (meant := nearest_key(key, [*here, *there])) and meant not in present:
             place = f", in {other}" if meant in there else ""
-            yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]}; did you mean {meant}{place}?")
+            yield finding(Reason.MISSPELLED, path, f"unknown {own[:-1]}; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:
-            yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]} of a workload; remove it")
+            yield finding(Reason.MISSPELLED, path, f"unknown {own[:-1]} of a workload; remove it")
 
 
 def queues_of_others(metadata: ObjectMeta) -> Iterator[Finding]:
     """Yield the findings for labels and annotations of a gang that name a queue of a scheduler that muster replaces."""
     for field, keys in (("labels", metadata.labels), ("annotations", metadata.annotations)):
         for key in sorted(QUEUES_OF_OTHERS.keys() & keys.keys()):
-            path = f"metadata.{field}[{key}]"
             rest = f"{QUEUES_OF_OTHERS[key]}; the label {names.QUEUE_LABEL} names the queue"
-            yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
+            yield finding(Reason.VALUE_IGNORED, f"metadata.{field}[{key}]", rest)
 
 
 def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:
@@ -142,28 +139,26 @@ def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iter
 def unsure_min_runtime(view: QueueView, *, leaf: bool) -> Iterator[Finding]:
     """Yield the finding for a queue whose gangs are to run for so long: muster does not see who keeps to that."""
     if view.min_runtime:
-        path = f"metadata.annotations[{names.MIN_RUNTIME}]"
         rest = (
             "Volcano alone keeps to it, with its plugin cdp in the tier of gang, and only for pods that are new; with "
             "other schedulers it is ignored"
         )
         if not leaf:
             rest = "it is ignored, for gangs are in the queues below this one, which do not inherit it: set it on them"
-        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
+        yield finding(Reason.VALUE_IGNORED, f"metadata.annotations[{names.MIN_RUNTIME}]", rest)
 
 
 def _hold(rest: str) -> Finding:
-    return Finding(Reason.VALUE_IGNORED, _HOLD_PATH, f"{_HOLD_PATH}: {rest}")
+    return finding(Reason.VALUE_IGNORED, _HOLD_PATH, rest)
 
 
 def unknown_admitter(context: Context) -> Iterator[Finding]:
     """Yield the finding for an admitter of the namespace that muster is not configured for."""
     named = context.scope.namespace.annotations.get(names.ADMITTER, "")
     if named and named not in context.defaults.admitters:
-        path = f"namespace: metadata.annotations[{names.ADMITTER}]"
         known = ", ".join(context.defaults.admitters)
         rest = f'"{named[:80]}" is none of the admitters ({known}); it is ignored, and {context.admitter} admits'
-        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
+        yield finding(Reason.VALUE_IGNORED, f"namespace: metadata.annotations[{names.ADMITTER}]", rest)
 
 
 def ignored_managed(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
@@ -172,8 +167,8 @@ def ignored_managed(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tupl
     value = intent_metadata.labels.get(names.MANAGED)
     path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{names.MANAGED}]"
     if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
-        message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
-        return (Finding(Reason.VALUE_IGNORED, path, message),)
+        message = f'"{value}" is ignored, for this namespace requires muster; remove the label'
+        return (finding(Reason.VALUE_IGNORED, path, message),)
     if value in (None, "true", "false"):
         return ()
-    return (Finding(Reason.VALUE_IGNORED, path, f'{path}: "{value}" is neither "true" nor "false"; it is ignored'),)
+    return (finding(Reason.VALUE_IGNORED, path, f'"{value}" is neither "true" nor "false"; it is ignored'),)

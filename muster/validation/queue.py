@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from muster.admitters import Admitter
-from muster.model.findings import Finding, Reason, Validation
+from muster.model.findings import Finding, Reason, Validation, finding
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
 from muster.model.texts import listed, nearest
 from muster.queueing.queue_tree import QueueTree, exceeding
@@ -76,7 +76,7 @@ def _limiting_nothing(queue: Queue) -> Iterator[Finding]:
             words = f"{named}: no pod requests that, and it limits nothing; name resources as pods do"
             if PODS in idle:
                 words += ", and limit the number of pods by a ResourceQuota"
-            yield Finding(Reason.LIMITS_NOTHING, path, f"{path}: {words}")
+            yield finding(Reason.LIMITS_NOTHING, path, words)
 
 
 def _meant(name: str) -> str:
@@ -244,14 +244,14 @@ def left_outside(queue: Queue, groups: Sequence[PodGroup] | None) -> Iterator[Fi
     over = exceeding(_amounts(queue.status.allocated), limit)
     if over is not None:
         words = f"{over[1]} is below the {over[0]} held there; it runs on, and nothing starts until less is held"
-        yield Finding(Reason.CAPABILITY_LOWERED, path, f"{path}: {words}")
+        yield finding(Reason.CAPABILITY_LOWERED, path, words)
     large = [group for group in groups or () if exceeding(_amounts(group.spec.min_resources), limit)]
     waiting = [group for group in large if group.status.phase != "Running"]
     if waiting:
         over = exceeding(_amounts(waiting[0].spec.min_resources), limit)
         needs = over[0] if over else "nothing"
         words = f"{_named(waiting)} can never start with {describe(limit)}, the first needs {needs}"
-        yield Finding(Reason.CAPABILITY_LOWERED, path, f"{path}: {words}")
+        yield finding(Reason.CAPABILITY_LOWERED, path, words)
 
 
 def kept_out(found: Iterable[Finding], validation: Validation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

@@ -17,7 +17,7 @@ from muster.admitters.kueue_quota import PodSetNeed, never_fits
 from muster.gangs.gang import charge_of
 from muster.gangs.intent import Intent
 from muster.gangs.roles import Gang, Role
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_PARTIAL, KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError
@@ -155,10 +155,10 @@ def _unset(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) -> 
             keys.setdefault(one, []).append(key)
     first, more = next(iter(keys)), f" (and {len(keys) - 1} more containers)" if len(keys) > 1 else ""
     message = (
-        f"{path}: {first} does not set {' and '.join(keys[first])}, which {called} demands of every container{more}; "
+        f"{first} does not set {' and '.join(keys[first])}, which {called} demands of every container{more}; "
         "write them, or have a LimitRange give them"
     )
-    return Finding(Reason.REQUIRED_BY_RESOURCE_QUOTA, path, message)
+    return finding(Reason.REQUIRED_BY_RESOURCE_QUOTA, path, message)
 
 
 def limit_range_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
@@ -181,10 +181,10 @@ def limit_range_findings(workload: Workload, gang: Gang | None, context: Context
             if faults:
                 first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
                 message = (
-                    f"{path}: {first.container or 'the pod as a whole'} {first.words}{more}; "
+                    f"{first.container or 'the pod as a whole'} {first.words}{more}; "
                     "the apiserver refuses such pods, change the amounts or change the LimitRange"
                 )
-                yield Finding(Reason.OUTSIDE_LIMIT_RANGE, path, message)
+                yield finding(Reason.OUTSIDE_LIMIT_RANGE, path, message)
 
 
 def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
@@ -210,7 +210,7 @@ def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> I
     metadata = (workload.metadata, *context.scope.owners)
     if not any(one.labels.get(KUEUE_QUEUE) for one in metadata):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
-        yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
+        yield finding(Reason.IN_NO_KUEUE_QUEUE, path, rest)
     if context.cluster_queue is None or gang is None or KUEUE_PARTIAL in workload.metadata.annotations:
         return
     try:
@@ -220,7 +220,7 @@ def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> I
         return
     if never := never_fits(sets, context.cluster_queue):
         rest = f"{never}, so that Kueue never admits it; lower the replicas or use a larger ClusterQueue"
-        yield Finding(Reason.EXCEEDS_KUEUE_QUOTA, path, f"{path}: {rest}")
+        yield finding(Reason.EXCEEDS_KUEUE_QUOTA, path, rest)
 
 
 def _pod_set(role: RoleSpec, pod_defaults: PodDefaults) -> PodSetNeed:

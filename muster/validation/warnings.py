@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from muster.gangs.intent import LEAST_REQUEUE, Intent, IntentScope, requeue_after, unreadable_limits
 from muster.gangs.roles import Gang, Role
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_MOST_RUN, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import InvalidObjectError, ObjectMeta
@@ -79,10 +79,6 @@ def surprises(case: Case) -> Iterator[Finding]:
         yield from rule(case)
 
 
-def _finding(reason: Reason, path: str, rest: str) -> Finding:
-    return Finding(reason, path, f"{path}: {rest}")
-
-
 def _classes(case: Case) -> Iterator[Finding]:
     # Not refused: the class may be created later, and until then the apiserver refuses the pods.
     for role in case.workload.roles:
@@ -97,32 +93,32 @@ def _time(case: Case) -> Iterator[Finding]:
             f"{limit.text} are counted while the gang waits for room, too; when they are over, "
             "the workload fails, whether it has run or not"
         )
-        yield _finding(Reason.TIME_LIMIT_WHILE_WAITING, limit.path, rest)
+        yield finding(Reason.TIME_LIMIT_WHILE_WAITING, limit.path, rest)
     text = workload.metadata.annotations.get(REQUEUE_AFTER, "")
     if text and workload.kind.pods_of_jobs:
         rest = "it is ignored for this kind: a Job that loses its pod counts a failure against its backoffLimit"
-        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+        yield finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     elif text and requeue_after(text) is None:
         rest = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m; it is ignored'
-        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+        yield finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     elif text and (duration_of(text.partition(",")[0].strip()) or 0) < LEAST_REQUEUE:
         rest = f'"{text[:80]}" is below {LEAST_REQUEUE:g}s, which counts'
-        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+        yield finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     if case.intent.topology is not None and not scheduler.topology:
         path = workload.label_path(TOPOLOGY_MODE_LABEL)
         rest = f"{scheduler.name} knows no network topology; it is ignored, and pods may be far from each other"
-        yield _finding(Reason.VALUE_IGNORED, path, rest)
+        yield finding(Reason.VALUE_IGNORED, path, rest)
     if workload.policy.schedule_timeout_seconds is not None and not scheduler.timeouts:
         path = f"{workload.policy_path}.scheduleTimeoutSeconds"
         rest = f"{scheduler.name} does not know it; the gang waits for as long as it must"
-        yield _finding(Reason.SCHEDULE_TIMEOUT_IGNORED, path, rest)
+        yield finding(Reason.SCHEDULE_TIMEOUT_IGNORED, path, rest)
 
 
 def _requests(case: Case) -> Iterator[Finding]:
     """Yield the findings about requests of the pods."""
     workload, gang, scheduler = case.workload, case.gang, case.intent.gang_scheduler
     if not any(role.replicas for role in gang.roles):
-        yield _finding(
+        yield finding(
             Reason.NO_PODS, "spec", f'gang "{gang.name}" has no pods; nothing starts until its replicas are raised'
         )
     yield from _missing(case)
@@ -135,7 +131,7 @@ def _requests(case: Case) -> Iterator[Finding]:
             f"{scheduler.name} before {scheduler.pod_level_since} does not count what pods of {_names(as_a_whole)} ask "
             "for as a whole, so that a node may be given more than it has; ask for it in the containers"
         )
-        yield _finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
+        yield finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
 
 
 def uncounted_claims(path: str, pods: str) -> Finding:
@@ -144,7 +140,7 @@ def uncounted_claims(path: str, pods: str) -> Finding:
         f"{pods} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
         "extended resource"
     )
-    return _finding(Reason.RESOURCE_CLAIMS, f"{path}.resourceClaims", rest)
+    return finding(Reason.RESOURCE_CLAIMS, f"{path}.resourceClaims", rest)
 
 
 def _missing(case: Case) -> Iterator[Finding]:
@@ -156,7 +152,7 @@ def _missing(case: Case) -> Iterator[Finding]:
         nothing = [role for role in needed if not any(role.requests.values())]
         rest = f"the pods of {_roles(nothing)} request nothing, so that no queue keeps room for them"
         path = f"{case.path_of(nothing[0])}.containers"
-        yield _finding(Reason.REQUESTS_MISSING, path, f"{rest}; give their containers requests")
+        yield finding(Reason.REQUESTS_MISSING, path, f"{rest}; give their containers requests")
     for resource in ("cpu", "memory"):
         without = [role for role in asking if not role.requests.get(resource)]
         level = next((one for one in case.levels if resource in one.limit), None)
@@ -165,7 +161,7 @@ def _missing(case: Case) -> Iterator[Finding]:
                 f"the pods of {_roles(without)} request no {resource}, and {level.called(case.intent.queue)} limits "
                 f"{resource} ({level.limit[resource]}); give their containers a request for it"
             )
-            yield _finding(Reason.REQUESTS_MISSING, f"{case.path_of(without[0])}.containers", rest)
+            yield finding(Reason.REQUESTS_MISSING, f"{case.path_of(without[0])}.containers", rest)
 
 
 def _minimum(case: Case) -> Iterator[Finding]:
@@ -177,7 +173,7 @@ def _minimum(case: Case) -> Iterator[Finding]:
             f"{available} {starting} the gang, but the job cannot work with fewer than {workload.needs}, "
             "and those that run hold their room; raise it, or leave it out"
         )
-        yield _finding(Reason.MIN_AVAILABLE_TOO_LOW, f"{workload.policy_path}.minAvailable", rest)
+        yield finding(Reason.MIN_AVAILABLE_TOO_LOW, f"{workload.policy_path}.minAvailable", rest)
 
 
 def _room(case: Case) -> Iterator[Finding]:
@@ -191,7 +187,7 @@ def _room(case: Case) -> Iterator[Finding]:
             f'queue "{queue}" has capability {" and ".join(f"{name} 0" for name in zeros)}, which means unlimited to '
             f"Volcano; the gang needs {describe({name: gang.needed[name] for name in zeros})} and gets it"
         )
-        yield _finding(Reason.CAPABILITY_OF_ZERO, case.queue_path, rest)
+        yield finding(Reason.CAPABILITY_OF_ZERO, case.queue_path, rest)
     twice = case.above(times(gang.needed, 2)) if case.workload.upgrade_doubles else None
     if twice:
         level, need, limit = twice
@@ -199,7 +195,7 @@ def _room(case: Case) -> Iterator[Finding]:
             f"while it is upgraded two clusters run, which need {need} together, and {level.called(queue)} has "
             f"capability {limit}; the new one waits until there is room, raise the capability or upgrade in another way"
         )
-        yield _finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.upgrade_doubles, rest)
+        yield finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.upgrade_doubles, rest)
     yield from _growth(case)
     yield from _later(case)
     yield from _nearly_full(case)
@@ -216,7 +212,7 @@ def _growth(case: Case) -> Iterator[Finding]:
             f"grown to all {sum(pods.values())} pods it needs {need}, and {level.called(case.intent.queue)} has "
             f"capability {limit}; pods beyond that wait, whatever the autoscaler asks for"
         )
-        yield _finding(Reason.GROWS_BEYOND_CAPABILITY, first.path, rest)
+        yield finding(Reason.GROWS_BEYOND_CAPABILITY, first.path, rest)
 
 
 def _later(case: Case) -> Iterator[Finding]:
@@ -239,7 +235,7 @@ def _later(case: Case) -> Iterator[Finding]:
                 f"together they need {need}, and {level.called(case.intent.queue)} has capability {limit}; "
                 "its pods wait until the others have ended, however long that takes"
             )
-            yield _finding(Reason.GROWS_BEYOND_CAPABILITY, spec.path, rest)
+            yield finding(Reason.GROWS_BEYOND_CAPABILITY, spec.path, rest)
             return
 
 
@@ -255,7 +251,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
     if case.place.on_hold_by and case.takes_gangs and case.gate is not GateMode.OFF:
         # With or without room.
         rest = f"{queue_on_hold(case.intent.queue, case.place.on_hold_by).message}; the gang waits until then"
-        yield _finding(Reason.QUEUE_ON_HOLD, case.queue_path, rest)
+        yield finding(Reason.QUEUE_ON_HOLD, case.queue_path, rest)
         return
     if case.place.view.preempts and _preempts(case):
         return
@@ -270,7 +266,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
                 f"(its capability is {describe({name: level.limit[name] for name in short})}); the gang waits until "
                 "there is room, and its event WaitingForQuota says its position"
             )
-            yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
+            yield finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
             return
 
 
@@ -294,7 +290,7 @@ def _bound(case: Case) -> Iterator[Finding]:
         if group not in seen:
             seen.add(group)
             rest = f'its pods come bound to PodGroup "{group}"; muster leaves them to it, '
-            yield _finding(Reason.BOUND_TO_POD_GROUP, path, rest + (others if held else "and makes none"))
+            yield finding(Reason.BOUND_TO_POD_GROUP, path, rest + (others if held else "and makes none"))
 
 
 def _roles(roles: list[Role] | list[RoleSpec]) -> str:
@@ -310,25 +306,25 @@ def run_time_findings(workload: Workload, intent: Intent, scope: IntentScope) ->
     made = workload.metadata.controller is not None
     for path, text in unreadable_limits(workload, scope.intent_sources):
         rest = f'"{text[:80]}" is not a duration from 1m to 1440h (60 days); write one such as 90m or 36h'
-        yield _finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
+        yield finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
     run = intent.run_limit
     # Kueue itself enforces its own label.
     if run is None or made or KUEUE_MOST_RUN in run.path:
         return
     if workload.kind is VOLCANO_JOB:
-        yield _finding(Reason.VALUE_IGNORED, run.path, "it is ignored, for muster does not start Volcano's own Jobs")
+        yield finding(Reason.VALUE_IGNORED, run.path, "it is ignored, for muster does not start Volcano's own Jobs")
         return
     if workload.lasts:
         rest = f"it is ignored, for a {workload.kind.kind} stays until it is deleted"
         cure = "; set shutdownAfterJobFinishes in a RayJob" if workload.kind is RAY_CLUSTER else ""
-        yield _finding(Reason.VALUE_IGNORED, run.path, rest + cure)
+        yield finding(Reason.VALUE_IGNORED, run.path, rest + cure)
         return
     limits = [limit for limit in workload.time_limits if limit.frees_after is not None]
     if any(limit.seconds <= run.seconds for limit in limits):
         return
     longer = f"; {limits[0].path} ends it after {limits[0].text} only" if limits else ""
     rest = f"gangs behind count on {run.text}, and nothing ends the workload then{longer}"
-    yield _finding(Reason.BOUND_NOT_ENFORCED, run.path, rest)
+    yield finding(Reason.BOUND_NOT_ENFORCED, run.path, rest)
 
 
 def unreadable_amounts(workload: Workload) -> list[Finding]:

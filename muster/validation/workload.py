@@ -11,7 +11,7 @@ from muster.admitters import Admitter
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, foreign_scheduler, is_managed
 from muster.gangs.roles import Gang
-from muster.model.findings import Finding, Reason, Severity, Validation
+from muster.model.findings import Finding, Reason, Severity, Validation, finding
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_label_name, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.texts import nearest
@@ -210,11 +210,10 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
     findings = []
     for field_, what, label, name in asked:
         if name and not is_object_name(name):
-            path = intent.paths.get(field_, workload.label_path(label))
             usual = "use at most 253 lower-case letters, digits, - and ."
             cure = (_of_a_namespace(name) if what == "queue" else "") or usual
-            message = f'{path}: "{name[:80]}" is not a valid {what} name; {cure}'
-            findings.append(Finding(Reason.INVALID, path, message))
+            message = f'"{name[:80]}" is not a valid {what} name; {cure}'
+            findings.append(finding(Reason.INVALID, intent.paths.get(field_, workload.label_path(label)), message))
     return tuple(findings)
 
 
@@ -235,18 +234,17 @@ def no_way_in(path: str, name: str, namespace: str, place: Place | None, known: 
         near = nearest(name, known)
         meant = f' (did you mean "{near}"?)' if near else ""
         cure = _of_a_namespace(name) or "name another one, or ask its administrator"
-        message = f"{path}: {no_such_queue(name, namespace)}{meant}; {cure}"
-        return Finding(Reason.QUEUE_NOT_FOUND, path, message)
+        message = f"{no_such_queue(name, namespace)}{meant}; {cure}"
+        return finding(Reason.QUEUE_NOT_FOUND, path, message)
     if place.view.closed:
         message = (
-            f'{path}: queue "{name}" is {place.view.state} and takes no new work; '
-            "use an open queue or have this one opened"
+            f'queue "{name}" is {place.view.state} and takes no new work; use an open queue or have this one opened'
         )
-        return Finding(Reason.QUEUE_CLOSED, path, message)
+        return finding(Reason.QUEUE_CLOSED, path, message)
     if not place.leaf:
         # Under Volcano's hierarchical capacity one such gang stops the scheduling of the whole cluster.
-        message = f'{path}: queue "{name}" has queues below it and takes no gangs itself; name one of those'
-        return Finding(Reason.QUEUE_NOT_LEAF, path, message)
+        message = f'queue "{name}" has queues below it and takes no gangs itself; name one of those'
+        return finding(Reason.QUEUE_NOT_LEAF, path, message)
     return None
 
 
@@ -273,32 +271,32 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
             over = level.exceeded(need)
             if over is not None:
                 message = (
-                    f"{path}: {needing} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "
+                    f"{needing} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "
                     "lower the replicas or use a larger queue"
                 )
-                return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
+                return (finding(Reason.EXCEEDS_CAPABILITY, path, message),)
     return ()
 
 
 def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:
     """Yield findings for demands that the gang's scheduler cannot meet."""
     for field_, rest in intent.gang_scheduler.cannot(gang, intent, workload) if gang is not None else ():
-        yield Finding(Reason.SCHEDULER_CANNOT, field_, f"{field_}: {rest}")
+        yield finding(Reason.SCHEDULER_CANNOT, field_, rest)
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
     name = intent.priority_class
     if intent.prioritise_pods and name in _BUILT_IN_PRIORITIES and name:
         path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
-        message = f'{path}: PriorityClass "{name}" is for the cluster\'s own pods; name another class'
-        return (Finding(Reason.INVALID, path, message),)
+        message = f'PriorityClass "{name}" is for the cluster\'s own pods; name another class'
+        return (finding(Reason.INVALID, path, message),)
     if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
         return ()
     path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
     near = nearest(name, context.priorities)
     meant = f' (did you mean "{near}"?)' if near else ""
-    message = f'{path}: PriorityClass "{name}" does not exist{meant}; name an existing class or create it first'
-    return (Finding(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
+    message = f'PriorityClass "{name}" does not exist{meant}; name an existing class or create it first'
+    return (finding(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
 
 
 def _left_alone(workload: Workload, defaults: Defaults, scope: IntentScope) -> tuple[Finding, ...]:

@@ -30,7 +30,7 @@ from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
 from muster.gangs.roles import Gang
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, convert
@@ -221,10 +221,9 @@ def _metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
     for field, instead in (("name", _GENERATED), ("namespace", "default")):
         found = meta.get(field) or ""
         if not (isinstance(found, str) and is_object_name(found)):
-            path = f"metadata.{field}"
             words = f'"{str(found)[:80]}" is not a valid name; use at most 253 lower-case letters, digits, - and .'
             words = (type_words(found, {str}) or words) if found else "missing; an object needs a name"
-            misnamed.append(Finding(Reason.INVALID, path, f"{path}: {words}"))
+            misnamed.append(finding(Reason.INVALID, f"metadata.{field}", words))
             meta[field] = instead
     return meta, misnamed
 

@@ -12,7 +12,7 @@ from typing import Any
 from muster.cli.parsing import InputError
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.shape import fields_of, fraction_words, type_words, with_value
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.texts import did_you_mean
 from muster.workloads import SchedulingPolicy, kind_of
 
@@ -94,11 +94,11 @@ class Schemas:
             # The schema is malformed: the apiserver has none such, and refuses the CRD of the input.
             return
         for path, words in wrong:
-            yield Finding(Reason.INVALID, path, f"{path}: {words}")
+            yield finding(Reason.INVALID, path, words)
         for path, name, in_background in unknown:
             words = f"{where} has no such field: kubectl apply refuses it, and other clients lose it"
             words += did_you_mean(name, in_background)
-            yield Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
+            yield finding(Reason.FIELD_DROPPED, path, words)
 
 
 def _unread_policy(document: Document) -> Iterator[Finding]:
@@ -111,9 +111,8 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
     known = fields_of(SchedulingPolicy)
     for name in found:
         if name not in known:
-            path = ".".join((*_POLICY, str(name)))
             words = f"unknown field (known: {', '.join(known)}){did_you_mean(str(name), known)}"
-            yield Finding(Reason.MISSPELLED, path, f"{path}: {words}")
+            yield finding(Reason.MISSPELLED, ".".join((*_POLICY, str(name))), words)
 
 
 def _described(

@@ -15,7 +15,7 @@ import msgspec
 from muster.cli.faults import variable_hint
 from muster.cli.parsing import InputError
 from muster.cli.plan.manifests import Document, objects_in
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, finding
 from muster.model.objects import InvalidObjectError, fault_of
 from muster.model.texts import did_you_mean
 from muster.resources.quantity import InvalidQuantityError, parse_quantity
@@ -84,10 +84,10 @@ def unfilled(value: Any, type_: Any, path: str = "") -> Iterator[Finding]:  # no
     type_ = _without_none(type_)
     takes_text = type_ is str or str in get_args(type_)
     if isinstance(value, str) and takes_text and (hint := variable_hint(value)):
-        yield Finding(Reason.INVALID, path, f"{path}: {hint}")
+        yield finding(Reason.INVALID, path, hint)
     for name, item, of in _below(value, type_):
         if hint := variable_hint(name):
-            yield Finding(Reason.INVALID, path, f"{path}: the key {hint}")
+            yield finding(Reason.INVALID, path, f"the key {hint}")
         if name not in _ANY_TEXT:
             yield from unfilled(item, of, _joined(path, name))
 
@@ -103,7 +103,7 @@ def _wrong_fields(value: Any, type_: Any, path: str) -> Iterator[Finding]:  # no
         msgspec.convert(value, type=type_)
     except msgspec.ValidationError as error:
         words = type_words(value, {type_}) or with_value(fault_of(error)[1], value)
-        yield Finding(Reason.INVALID, path, f"{path}: {words}")
+        yield finding(Reason.INVALID, path, words)
 
 
 def with_value(words: str, value: Any) -> str:  # noqa: ANN401 - any value of a manifest
@@ -247,7 +247,7 @@ def _home(key: str, *homes: str) -> str:
 def _found(path: str, key: str, home: str, known: Collection[str]) -> Finding:
     hint = f"; it belongs in {home}: check its indentation" if home else did_you_mean(key, sorted(known))
     words = f"Kubernetes has no such field here: kubectl apply refuses it, and other clients lose it{hint}"
-    return Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
+    return finding(Reason.FIELD_DROPPED, path, words)
 
 
 def unnamed(manifest: JSON) -> Iterator[Finding]:
@@ -265,7 +265,7 @@ def unusable_labels(manifest: JSON) -> Iterator[Finding]:
         if isinstance(text, str) and not _LABEL.fullmatch(text):
             path = f"metadata.labels[{key}]"
             rule = "use at most 63 letters, digits, -, _ and ., with a letter or a digit at both ends"
-            yield Finding(Reason.INVALID, path, f'{path}: "{text[:80]}" is not a valid label value; {rule}')
+            yield finding(Reason.INVALID, path, f'"{text[:80]}" is not a valid label value; {rule}')
 
 
 def fractions(manifest: JSON) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ def fractions(manifest: JSON) -> Iterator[Finding]:
     """
     for field, _, amount in _amounts(manifest):
         if isinstance(amount, float):
-            yield Finding(Reason.INVALID, field, f"{field}: {fraction_words(amount)}")
+            yield finding(Reason.INVALID, field, fraction_words(amount))
 
 
 def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
@@ -285,7 +285,7 @@ def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
             words = (
                 f'"{str(amount)[:80]}" is not a whole number, and pods ask for an extended resource in whole numbers'
             )
-            yield Finding(Reason.INVALID, field, f"{field}: {words}; use 1 or more")
+            yield finding(Reason.INVALID, field, f"{words}; use 1 or more")
 
 
 def above_limits(manifest: JSON) -> Iterator[Finding]:
@@ -298,7 +298,7 @@ def above_limits(manifest: JSON) -> Iterator[Finding]:
             if _is_more(requests[resource], limits[resource]):
                 words = f"{str(requests[resource])[:80]} is above the limit {str(limits[resource])[:80]}"
                 field = f"{path}.requests.{resource}"
-                yield Finding(Reason.INVALID, field, f"{field}: {words}; lower it or raise limits.{resource}")
+                yield finding(Reason.INVALID, field, f"{words}; lower it or raise limits.{resource}")
 
 
 def _is_more(amount: JSON, limit: JSON) -> bool:
@@ -328,7 +328,7 @@ def twice_written(document: Document) -> Iterator[Finding]:
     """The keys that an object has twice."""
     for key, line in document.duplicates:
         words = f"written twice, again in line {line}; the last value counts, as for kubectl"
-        yield Finding(Reason.VALUE_IGNORED, key, f"{key}: {words}")
+        yield finding(Reason.VALUE_IGNORED, key, words)
 
 
 def spec_type(type_: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - a type
