@@ -13,7 +13,8 @@ from muster.planning.record import readable, written_spec_of
 from muster.planning.snapshot import GangSnapshot
 from muster.resources.amounts import Resources, as_text, times, total
 from muster.resources.quantity import ZERO
-from muster.schedulers import SCHEDULERS, GangScheduler, asked, group_metadata, owner_reference, scheduler_of_group
+from muster.schedulers import SCHEDULERS, GangScheduler, scheduler_of_group
+from muster.schedulers.model import asked, group_metadata, owner_reference
 
 RESERVING = frozenset({"Pending", "Inqueue"})
 """Phases in which Volcano keeps room for a group that nothing runs of, or may from the next moment on."""

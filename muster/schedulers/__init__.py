@@ -7,19 +7,15 @@ from muster.model.objects import PodGroup, PodGroupSpec, convert
 from muster.schedulers.coscheduling import Coscheduling
 from muster.schedulers.kai import Kai
 from muster.schedulers.kubernetes import Kubernetes
-from muster.schedulers.model import Binding, GangScheduler, asked, group_metadata, owner_reference
+from muster.schedulers.model import GangScheduler
 from muster.schedulers.volcano import Volcano
 
 __all__ = [
     "PRODUCTS",
     "SCHEDULERS",
-    "Binding",
     "GangScheduler",
-    "asked",
     "gang_name",
-    "group_metadata",
     "named",
-    "owner_reference",
     "scheduler_of_group",
     "spec_of",
 ]

@@ -6,7 +6,8 @@ import pytest
 
 from muster.model.objects import convert
 from muster.model.pods import Pod
-from muster.schedulers import gang_name, named, owner_reference, scheduler_of_group
+from muster.schedulers import gang_name, named, scheduler_of_group
+from muster.schedulers.model import owner_reference
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read
 
 (COSCHEDULING,) = named("coscheduling").values()
