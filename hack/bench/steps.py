@@ -206,6 +206,7 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
     limit = str(_GANGS * 4)
     namespace = convert({"metadata": {"name": "bench", "labels": {"team": "a"}}}, Namespace)
     normal = convert({"metadata": {"name": "normal"}, "value": 20}, PriorityClass)
+    sharing = [queue(f"org-{number}", str(gangs * 20), **{"half-life": "24h"}) for number in range(_ORGANISATIONS)]
     some = [one for one in queues if one.metadata.name.startswith("q")][5:105]
 
     def edit(edited: Queue) -> Callable[[], None]:
@@ -226,12 +227,22 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
         ("a namespace gets a label", lambda: cluster.namespaces.apply("added", namespace)),
         ("messages are refreshed", world.reconciler.refresh_messages),
         ("the queues' numbers are read", lambda: _read_numbers(world)),
+        ("the organisations set a half-life", lambda: _in_turn(cluster.queues, "modified", sharing)),
+        ("what they hold is noted", lambda: _note_use(world, 0)),
+        ("and again a minute later", lambda: _note_use(world, 60)),
         (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
         ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
     ]
     async with _at_work(world):
         for what, event in events:
             await bench.row(f"a tree: {what}", event, world)
+
+
+def _note_use(world: Leader, later: float) -> None:
+    """As the reconciler does each minute."""
+    term = world.reconciler.term
+    if term.ledger.note_use(term.clock.wall() + later):
+        term.admission.wake_all()
 
 
 def _read_numbers(world: Leader) -> None:

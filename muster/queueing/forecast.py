@@ -46,6 +46,7 @@ def forecast(ledger: Ledger, now: float) -> Iterator[Start]:
         following = min(ends[0][0] if ends else inf, ledger.next_moment())
         # Between two points of the grid nothing happens, so that no claim overruns its end in a pass.
         time = max(_rounded(following, now), time)
+        ledger.note_use(time)
         while ends and ends[0][0] <= time:
             ledger.forget(heapq.heappop(ends)[1])
 

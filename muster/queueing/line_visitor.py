@@ -1,12 +1,14 @@
 """Goes along a line of waiting gangs in a pass, from one that starts, or for which room is kept, to the next."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from math import floor, inf
 
 from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import Order
 from muster.queueing.holdings import Room
 from muster.queueing.queue_state import LineKey, QueueState, Stage
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Reclaimable, Shares
 from muster.queueing.turns import QueueVisitor, in_turn
@@ -182,6 +184,16 @@ class LineVisitor(QueueVisitor):
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 
 
+def _passed_for_long(tree: QueueTree, states: Mapping[str, QueueState], now: float) -> Iterator[str]:
+    """The queues, and those above them, with a gang that has been passed for a half-life."""
+    for queue, state in states.items():
+        since = state.passed_since()
+        for one, parent in pairwise(tree.gang_path(queue)) if since < now else ():
+            half_life = tree.settings(parent).half_life
+            if half_life and since + half_life <= now:
+                yield one
+
+
 def run_admission_pass(
     shares: Shares, states: Mapping[str, QueueState], room: Room, *, now: float, at_once: int
 ) -> AdmissionPass:
@@ -190,13 +202,15 @@ def run_admission_pass(
     The pass takes of the room.
     """
     tree = shares.tree
-    outcome = AdmissionPass(shares, states, *room, now, at_once)
+    until = min((state.advance(now) for state in states.values()), default=inf)
+    if shares.past:
+        shares = shares.without_past(_passed_for_long(tree, states, now))
+    outcome = AdmissionPass(shares, states, *room, now, at_once, until=until)
     if tree.settings(ROOT).reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.reclaimable = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
     visitors: dict[str, list[LineVisitor]] = {}
     for queue, state in states.items():
-        outcome.until = min(outcome.until, state.advance(now))
         if tree.takes_work(queue) and tree.leaf(queue):
             lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
             visitors[queue] = [one for one in lines if not one.is_full()]

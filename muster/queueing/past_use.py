@@ -45,6 +45,9 @@ class PastUse:
         self.changed = False
         """True if anything has changed since the caller last set it to False."""
 
+    def __bool__(self) -> bool:
+        return bool(self._averages)
+
     def copy(self) -> PastUse:
         """The same averages, to be advanced by themselves."""
         other = PastUse()

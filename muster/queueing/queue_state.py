@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import inf
 from typing import NamedTuple
 
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
@@ -209,6 +210,11 @@ class QueueState:
     def oldest(self) -> str:
         """Since when the oldest gang waits (RFC 3339); "" where none waits."""
         return min((one.since for one in self._candidates.values() if one.since), default="")
+
+    def passed_since(self) -> float:
+        """Since when a first gang of a line, whose patience is over, has been passed; infinity where there is none."""
+        firsts = (line.first for key, line in self.lines.items() if key.stage is Stage.PATIENCE_EXPIRED)
+        return min((self._candidates[order.key].passed_since or 0.0 for order in firsts), default=inf)
 
     def set_view(self, view: QueueView) -> None:
         """Use these settings of the queue from now on."""

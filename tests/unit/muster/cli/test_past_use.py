@@ -42,8 +42,8 @@ async def _read(answer: Answer, *, half_life: str = "1m") -> ClusterSnapshot:
 
 async def test_the_shares_of_queues_count_what_the_leader_stored() -> None:
     visible = await _read(reply({"data": {"past": _stored()}}))
-    # (0 + 3 * 4) / (4 * 2): half of the 8 cpu of a minute, and a deserves 2.
-    assert visible.ledger_snapshot(60.0).ledger.share("a") == pytest.approx(1.5)
+    # (0 + 7 * 4) / (8 * 2): half of the 8 cpu of a minute, and a deserves 2.
+    assert visible.ledger_snapshot(60.0).ledger.share("a") == pytest.approx(1.75)
     assert not any("past" in note for note in visible.missing)
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from muster.model.objects import InvalidObjectError
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EndKind, Run
+from muster.queueing.forecast import forecast
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.past_use import PastUse
 from muster.queueing.queue_view import ROOT, QueueView
@@ -62,11 +63,11 @@ def test_the_worked_example_of_the_document() -> None:
     hold(books, "b", 4)
     now = days(books, 40)
     hold(books, "a", 4)
-    hold(books, "b", 10)
-    assert (books.share("a"), books.share("b")) == pytest.approx((1.0, 0.55))
-    assert books.share_by_past("a") == pytest.approx(0.9)
+    hold(books, "b", 12)
+    assert (books.share("a"), books.share("b")) == pytest.approx((1.1, 0.5))
+    assert books.share_by_past("a") == pytest.approx(1.05)
     days(books, 1, now)
-    assert books.share_by_past("a") == pytest.approx(3 * (12 + 4) / 2 / 40)
+    assert books.share_by_past("a") == pytest.approx(7 * (12 + 4) / 2 / 80)
 
 
 def test_an_average_halves_after_each_half_life() -> None:
@@ -181,3 +182,34 @@ def test_a_clock_that_is_put_back_takes_nothing_away() -> None:
     share = books.share("a")
     assert not books.note_use(now - HOUR)
     assert books.share("a") == share
+
+
+def test_a_forecast_counts_what_gangs_will_have_held() -> None:
+    """`b` has held its share for days and `a` nothing: `a` catches up, and then both have their turns."""
+    books = ledger(HOUR)
+    hold(books, "b", 10)
+    now = days(books, 2)
+    books.forget(GangKey("x", "runs-b"))
+    for name in "ab":
+        for number in range(20):
+            key = GangKey("x", f"{name}-{number:02}")
+            books.wait(Candidate(key, name, 0, "10:00", amounts(cpu="4"), run=Run(HOUR, EndKind.SAID)))
+    starts = [one.key.gang.name[0] for one in forecast(books, now)]
+    assert starts[:5] == ["a"] * 5
+    assert starts.index("b") < 10
+
+
+@pytest.mark.parametrize(("ago", "expected"), [(HALF_LIFE - 120, "b"), (HALF_LIFE, "a")])
+def test_the_past_does_not_count_against_a_gang_that_was_passed_for_a_half_life(ago: float, expected: str) -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    now = days(books, 2)
+    books.forget(GangKey("x", "runs-a"))
+    hold(books, "b", 2)
+    books.set_queue(QueueView("c", "Open", {}))
+    hold(books, "c", 14)
+    for name, since in (("a", "10:00"), ("b", "11:00")):
+        passed = now - ago if name == "a" else None
+        books.wait(Candidate(GangKey("x", name), name, 0, since, amounts(cpu="4"), passed_since=passed))
+    (key,) = books.startable("a", now)
+    assert key.gang.name == expected
