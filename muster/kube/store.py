@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, Literal, TypeVar
 
 from muster.model.objects import HasMetadata
@@ -241,7 +242,8 @@ class Stores(Generic[T]):
         self._stores: dict[str, Store[T]] = {name: Store() for name in names}
 
     def __iter__(self) -> Iterator[T]:
-        return (item for store in self._stores.values() for item in store)
+        # Without a step of Python for each: a cluster has hundreds of thousands.
+        return chain.from_iterable(self._stores.values())
 
     def of(self, name: str) -> Store[T]:
         """Return the store of that name; raises KeyError."""
