@@ -66,7 +66,7 @@ class Accounting:
         return len(self._uses)
 
     def steps(self) -> Iterator[None]:
-        """Add what all gangs have held until now, a gang or a day in a step; nothing else is added until `go_on`."""
+        """Add what all gangs have held until now, a gang or a row in a step; nothing else is added until `go_on`."""
         self.go_on()
         if (accounts := self._accounts) is None:
             return

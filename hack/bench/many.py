@@ -15,6 +15,7 @@ from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER
 from controller.term import Term
 from muster.cluster.cluster import Cluster
+from muster.gangs.accounts import Accounts
 from muster.gangs.intent import Defaults
 from muster.kube.store import Store
 from muster.kube.workqueue import WorkQueue
@@ -282,6 +283,7 @@ def leader(
         Metrics(CollectorRegistry()),
         clock or Clock(),
         Defaults(),
+        accounts=Accounts(),
     )
     reconciler = Reconciler(term)
     reconciler.subscribe()

@@ -230,6 +230,7 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
         ("the organisations set a half-life", lambda: _in_turn(cluster.queues, "modified", sharing)),
         ("what they hold is noted", lambda: _note_use(world, 0)),
         ("and again a minute later", lambda: _note_use(world, 60)),
+        ("the accounts are written", lambda: _account(world)),
         (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
         ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
     ]
@@ -248,6 +249,15 @@ def _note_use(world: Leader, later: float) -> None:
 def _read_numbers(world: Leader) -> None:
     term = world.reconciler.term
     term.sweeps.add(_read_numbers, term.metrics.queues.read(term.ledger, term.clock))
+
+
+async def _account(world: Leader) -> None:
+    """Count what all gangs have held, and encode it, as the leader does each minute."""
+    term = world.reconciler.term
+    await in_slices(term.accounting.steps())
+    if term.accounts is not None:
+        term.accounts.text()
+    term.accounting.go_on()
 
 
 async def _in_turn(store: Store[Any], kind: ChangeKind, objects: Iterable[Any]) -> None:

@@ -35,7 +35,8 @@ _DAY = 86400
 _ROWS = 2500
 # Of these bounds, after merging: rows that come again are not merged one by one.
 _PART_LEFT = 0.9
-_LARGEST = 450_000
+# Of the days; the rest is a few hundred bytes.
+_LARGEST = 448_000
 # 35 rows of so many resources with long names are below 450 kB. The last places are for the usual ones.
 _RESOURCES = 16
 _USUAL = ("cpu", "memory")
@@ -197,16 +198,22 @@ class Accounts:
         ends[outcome] = ends.get(outcome, 0) + 1
 
     def encode(self) -> Iterator[None]:
-        """Encode the days that have changed, one in a step: then `text` takes little."""
-        for day in list(self._days):
-            self._encoded_day(day)
+        """Encode what has changed, a row in a step, and merge rows above 450 kB: then `text` takes little."""
+        while True:
+            for day in list(self._days):
+                yield from self._encode(day)
+            size = sum(map(len, self._texts.values()))
+            if size <= _LARGEST or self._rows <= len(self._days):
+                return
+            self._shrink(min(self._rows - 1, int(self._rows * _PART_LEFT * _LARGEST / size)))
             yield
 
     def text(self) -> str:
         """Return the accounts as they are stored, below 450 kB."""
-        while len(text := self._encoded()) > _LARGEST and self._rows > len(self._days):
-            self._shrink(min(self._rows - 1, int(self._rows * _PART_LEFT * _LARGEST / len(text))))
-        return text.decode()
+        for _ in self.encode():
+            pass
+        days = {day: msgspec.Raw(self._texts[day]) for day in sorted(self._days)}
+        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": days}).decode()
 
     def read(self, text: str) -> None:
         """Add stored accounts. Raises InvalidObjectError for any other text.
@@ -225,18 +232,16 @@ class Accounts:
                 self._row(Scope(day, queue, namespace, owner, labels), at).add(Totals(held, idle, waited, waits, ends))
         self.changed = changed
 
-    def _encoded(self) -> bytes:
-        days = {day: msgspec.Raw(self._encoded_day(day)) for day in sorted(self._days)}
-        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": days})
-
-    def _encoded_day(self, day: str) -> bytes:
-        if (text := self._texts.get(day)) is None:
-            rows = [
-                (*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends)
-                for scope, of in self._days[day].items()
-            ]
-            self._texts[day] = text = msgspec.json.encode(rows)
-        return text
+    def _encode(self, day: str) -> Iterator[None]:
+        if self._texts.get(day) or day not in self._days:
+            return
+        # A row that changes between two steps takes the mark away.
+        self._texts[day], rows = b"", []
+        for scope, of in list(self._days[day].items()):
+            rows.append((*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends))
+            yield
+        if day in self._texts:
+            self._texts[day] = msgspec.json.encode(rows)
 
     def _row(self, scope: Scope, at: float) -> Totals:
         day = stamp_of(at // _DAY * _DAY)[:10]

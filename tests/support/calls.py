@@ -8,10 +8,14 @@ from typing import Self
 
 
 class Calls:
-    """Counts calls while it is entered; none by the garbage collector, which hypothesis has call it back."""
+    """Counts calls while it is entered; none by the garbage collector, which hypothesis has call it back.
 
-    def __init__(self) -> None:
+    With `builtin` it counts calls of functions that are written in C, too.
+    """
+
+    def __init__(self, *, builtin: bool = False) -> None:
         self.count = 0
+        self._counted = ("call", "c_call") if builtin else ("call",)
         self._collects = gc.isenabled()
 
     def __enter__(self) -> Self:
@@ -26,7 +30,7 @@ class Calls:
             gc.enable()
 
     def _note(self, _frame: FrameType, event: str, _arg: object) -> None:
-        self.count += event == "call"
+        self.count += event in self._counted
 
 
 def most_calls(steps: Iterable[object]) -> int:
