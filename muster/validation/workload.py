@@ -285,14 +285,12 @@ def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
-    name = intent.priority_class
+    name, path = intent.priority_class, intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
     if intent.prioritise_pods and name in _BUILT_IN_PRIORITIES and name:
-        path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
         message = f'PriorityClass "{name}" is for the cluster\'s own pods; name another class'
         return (finding(Reason.INVALID, path, message),)
     if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
         return ()
-    path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
     near = nearest(name, context.priorities)
     meant = f' (did you mean "{near}"?)' if near else ""
     message = f'PriorityClass "{name}" does not exist{meant}; name an existing class or create it first'

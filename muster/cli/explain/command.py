@@ -166,16 +166,16 @@ def explain(
     state, message = state_of(subject, view, workload, why_not, lost=lost, hidden=hidden)
     entry |= {"state": state, "message": message, "gang": _group(key, view, hidden="PodGroups" in hidden)}
     if intent is not None and gang is not None:
+        queue = _queue(view, intent)
         entry["scheduling"] = {
             "scheduler": intent.scheduler,
             "admitter": str(view.admitter),
-            "queue": _queue(view, intent),
+            "queue": queue,
             "priorityClassName": intent.priority_class,
             "from": dict(intent.paths),
         }
         entry["roles"] = _roles(subject, gang)
         if state != GangState.NOT_MANAGED:
-            queue = _queue(view, intent)
             entry |= _room(view, gang, queue, visible, snapshot)
             entry["when"] = starts.when(key) if starts is not None else None
             if helps and visible.whole and snapshot.ledger.candidate(key) is not None:
