@@ -6,6 +6,7 @@ The ledger is built as a new leader builds it: from the same objects, by the sam
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -67,7 +68,7 @@ class ClusterSnapshot:
     :ivar unreadable: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, of all namespaces or of one
     :ivar settings: the settings of the installation
-    :ivar past: the past use of queues, as the leader stored it last
+    :ivar past: the past use of queues: what the leader stored, and what was held since
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -132,6 +133,9 @@ class ClusterSnapshot:
                 snapshot.kept_out[key] = refusal
             yield
         quota_use.count()
+        if self.whole:
+            snapshot.ledger.note_use(snapshot.now)
+            self.past = snapshot.ledger.past
 
     def _kept_out(self, view: GangSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
         """The decision on held pods that get no PodGroup, and so no state, because of their queue; else None."""
@@ -190,7 +194,7 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
     if nowhere:
         consequences = [f"; {_CONSEQUENCES[name]}" for name in nowhere if name in _CONSEQUENCES]
         visible.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
-    tree = visible.ledger_snapshot(0.0).ledger.tree
+    tree = visible.ledger_snapshot(time.time()).ledger.tree
     if visible.settings.by_nodes or tree.settings(ROOT).bound_by_nodes:
         visible.nodes = await load_nodes(client, visible)
     if any(view.half_life is not None for view in tree):
@@ -202,6 +206,7 @@ async def _load_past(client: Client, visible: ClusterSnapshot) -> None:
     namespace, _, name = visible.settings.history.partition("/")
     try:
         found = decode(await client.get(CONFIG_MAPS, name, namespace), ConfigMap) if name else ConfigMap()
+        visible.past = PastUse()
         visible.past.read(found.data["past"])
     except KeyError:
         why = "no leader has stored it yet"

@@ -47,6 +47,13 @@ async def test_the_shares_of_queues_count_what_the_leader_stored() -> None:
     assert not any("past" in note for note in visible.missing)
 
 
+async def test_who_follows_the_cluster_goes_on_from_there() -> None:
+    """The page, and `watch`: `a` holds nothing, and a half-life is a minute."""
+    visible = await _read(reply({"data": {"past": _stored()}}))
+    shares = [visible.ledger_snapshot(now).ledger.share("a") for now in (60.0, 90.0, 120.0, 180.0)]
+    assert shares == pytest.approx([1.75, 1.75, 0.875, 0.4375])
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

@@ -54,7 +54,16 @@ def page(word: str) -> _Parsed:
     """The board where every text of the cluster is this one."""
     entry = GangEntry(GangKey(word, word), word, word, word, word, 1, 0.0, 1)
     gang = GangRow(entry, *[word] * 5)
-    queue = {"name": word, "depth": 1, "state": word, "onHoldBy": None, "share": word, "gangs": 1, "waiting": 1}
+    queue = {
+        "name": word,
+        "depth": 1,
+        "state": word,
+        "onHoldBy": None,
+        "share": word,
+        "byPast": word,
+        "gangs": 1,
+        "waiting": 1,
+    }
     row = QueueRow({**queue, "problems": [word]}, (Bar(word, word, word, 50),))
     several = Part((gang,), 1, 2, 101)
     return _Parsed(
