@@ -161,7 +161,7 @@ def test_a_thief_of_the_controllers_token_nudges_workloads_and_stops_none(
     assert stolen.api("DELETE", tenants.path(RAY_CLUSTERS, "quiet")).status == FORBIDDEN
 
 
-def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Callable[[str], Api]) -> None:
+def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Callable[[str], Api], calls: Api) -> None:
     """While he keeps it no replica admits anything: the alert on a missing leader says so."""
     stolen = thief("controller")
     name = "muster-controller"
@@ -173,6 +173,7 @@ def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Ca
     assert (taken.status, taken.body["spec"]["holderIdentity"]) == (200, "thief")
     others = stolen("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     assert others.status == FORBIDDEN
+    calls("DELETE", f"{LEASES}/{name}")
 
 
 def test_a_thief_of_the_controllers_token_spoils_estimates_and_reads_no_other_config_map(
