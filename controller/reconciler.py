@@ -253,7 +253,9 @@ class Reconciler:
         if not isinstance(loss, Loss):
             work.again(loss)
             return
-        queues = ((one, term.ledger.queue_of(one) or "") for one in loss.claimants)
+        # Of others' PodGroups the ledger knows only those that hold something.
+        groups = ((one, term.cluster.pod_group(one)) for one in loss.claimants)
+        queues = ((one, term.ledger.queue_of(one) or (group.queue if group else "")) for one, group in groups)
         shown = ((one, queue if term.ledger.tree.open_to(queue, snapshot.namespace) else "") for one, queue in queues)
         claimants = list(dict.fromkeys(messages.claimant(snapshot, one, queue) for one, queue in shown))
         waits = term.evictions.wait(work.key, now)

@@ -4,8 +4,6 @@ from muster.admitters.kueue import KueueWorkload
 from muster.kube.store import Change
 from muster.model.names import ADMITTER, GROUP_NAME, MESSAGE
 from muster.model.pods import Pod
-from muster.queueing.entries import Claim
-from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
@@ -15,7 +13,6 @@ from tests.support.manifests.observed import (
     GROUP,
     JSON,
     KEY,
-    amounts,
     made,
     namespace,
     pod,
@@ -165,12 +162,14 @@ async def test_a_new_leader_reports_what_the_former_one_had_no_time_for_and_name
 
 
 async def test_a_claimant_that_is_no_gang_of_musters_is_named_by_its_pod_group_and_queue() -> None:
-    """Such as a Job of Volcano's, whose PodGroup counts in its queue."""
+    """Such as a Job of Volcano's."""
     world = await running(3)
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "job", "uid": "uid-job"}
+    world.client.groups["job-1"] = pod_group("job-1", owner=job, ours=False)
+    world.watch()
     for claimant in (pod("c", annotations={GROUP_NAME: "job-1"}), pod("alone")):
         claimant["status"] = {"nominatedNodeName": "n"}
         world.term.evictions.note(Change("added", None, made(Pod, claimant)), world.now)
-    world.term.ledger.hold(Claim(GangKey(KEY.namespace, "job-1"), "q", amounts(cpu="1")))
     evict(world, "w-1")
     await wait(world, 2)
     (note,) = told(world)
