@@ -15,6 +15,10 @@ from muster.queueing.turns import QueueVisitor, in_turn
 from muster.queueing.usage import RUN, clamp
 from muster.queueing.waiting_line import WaitingLine
 
+# What its queue held before a gang was passed counts an eighth by then; what keeps it back is that others of the queue
+# start. With one, large gangs make a queue forget its past too often; without it they never start (`hack.bench share`).
+_HALF_LIVES = 3
+
 
 class LineVisitor(QueueVisitor):
     """Finds the gangs of a line that change anything when their turn comes; what they may need only shrinks in a pass.
@@ -185,12 +189,12 @@ class LineVisitor(QueueVisitor):
 
 
 def _passed_for_long(tree: QueueTree, states: Mapping[str, QueueState], now: float) -> Iterator[str]:
-    """The queues, and those above them, with a gang that has been passed for a half-life."""
+    """The queues, and those above them, with a gang that has been passed for so many half-lives."""
     for queue, state in states.items():
         since = state.passed_since()
         for one, parent in pairwise(tree.gang_path(queue)) if since < now else ():
             half_life = tree.settings(parent).half_life
-            if half_life and since + half_life <= now:
+            if half_life and since + _HALF_LIVES * half_life <= now:
                 yield one
 
 
