@@ -214,7 +214,6 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "probe-memory": r'text:muster/cli/doctor/probe.py /"requests": .* "memory": "(\w+)"/',
     "probe-settled": "muster.cli.doctor.probe:_SETTLED",
     "projection-most-bytes": "tests.unit.muster.model.test_projection:MOST_BYTES",
-    "projection-most-seconds": "tests.unit.muster.model.test_projection:MOST_SECONDS",
     "proven-share": "webhook.server.listener:_UNPROVEN",
     "quantity-exponent": "muster.resources.quantity:_MAX_EXPONENT",
     "quantity-length": "muster.resources.quantity:_MAX_LENGTH",
@@ -351,7 +350,6 @@ RULES: dict[str, Callable[..., float]] = {
 # Numbers where a mark would be seen: in code blocks and YAML comments, and in the changelog, which keeps its text.
 UNMARKED = (
     ("CHANGELOG.md", "less than «300 kB» of any", "projection-most-bytes"),
-    ("CHANGELOG.md", "read in less than «10 ms»", "projection-most-seconds"),
     ("CHANGELOG.md", "of a workload of «1.5 MB» most", "kept-manifest-bytes"),
     ("CHANGELOG.md", "`,not-ready`. It is «5 s» at least", "least-requeue"),
     ("CHANGELOG.md", "a gang of «50» pods or more", "pace-small"),
