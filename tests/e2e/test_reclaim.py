@@ -15,7 +15,7 @@ from muster.model.resource import PODS, QUEUES
 from muster.model.times import seconds_of
 from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
-from tests.support.manifests.applied import PyTorchJob, pytorch_job
+from tests.support.manifests.applied import PyTorchJob, pytorch_job, volcano_job
 from tests.support.pages.recorded import keep_state
 
 pytestmark = pytest.mark.part("kinds")
@@ -118,6 +118,20 @@ def test_an_evicted_pod_does_not_take_the_room_again_though_volcano_would_give_i
     scene.wait("the evicted pod to be open again", lambda: _waiting(scene) == [[]])
     scene.await_running("claimant", 1)
     assert _evictions(scene) == 1
+
+
+@pytest.mark.parametrize("sharing", ["capacity"], indirect=True)
+def test_a_job_of_volcanos_that_reclaims_is_named_by_its_queue(scene: Scene, sharing: str) -> None:
+    """It is no gang of muster's: its PodGroup counts in its queue, and its pod says for which node it waits."""
+    del sharing
+    scene.apply(_elastic(_queue(scene, "rich")))
+    scene.await_running("elastic", 4)
+    poor = _queue(scene, "poor")
+    scene.create(volcano_job("claimant", poor, _CPU))
+    told = scene.await_event("elastic", "Evicted")
+    assert told.startswith("volcano reclaimed 1 of its pods (elastic-worker-")
+    assert ' for gang "claimant-' in told
+    assert f'" of queue "{poor}"; it had run ' in told
 
 
 @pytest.fixture
