@@ -12,7 +12,8 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 import muster
 from muster.cli.connecting import find_settings
@@ -23,7 +24,7 @@ from muster.cli.page.state import page_state
 from muster.cli.settings import Settings
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.model.objects import decode
+from muster.model.objects import InvalidObjectError, decode
 from muster.model.resource import SELF_REVIEWS
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
@@ -40,6 +41,18 @@ _HINT = "the address of this page has a secret in it: ask the person who install
 # What needs no escape in an address, and is too long to be guessed.
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,200}")
 _ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    user_info: _User = msgspec.field(default_factory=_User)
+
+
+class _SelfReview(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 def main() -> None:
@@ -97,7 +110,7 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
                         logger.info("serving what %s may read", account, extra={"event": "page.serving"})
                         await stop.wait()
                         checks["board"] = "ending"
-        except ApiError as error:
+        except (ApiError, InvalidObjectError) as error:
             # The kubelet starts it again, later and later.
             sys.exit(f"muster-page: {client.server}: {error}")
 
@@ -110,9 +123,9 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 
 async def viewer(client: Client) -> str:
-    """The account of these credentials, as people call it. Raises ApiError."""
+    """The account of these credentials, as people call it. Raises ApiError, and InvalidObjectError."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
-    user = decode(await client.create(SELF_REVIEWS, body), dict[str, Any])["status"]["userInfo"]["username"]
+    user = decode(await client.create(SELF_REVIEWS, body), _SelfReview).status.user_info.username
     account = _ACCOUNT.fullmatch(user)
     return f"ServiceAccount {account[2]} of namespace {account[1]}" if account else f"user {user}"
 

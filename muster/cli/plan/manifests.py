@@ -10,7 +10,7 @@ from muster.cli.faults import FILL_IN, variable_hint
 from muster.cli.parsing import InputError, Parsed, parse
 
 Failed = Callable[[InputError], None]
-"""What collects an error."""
+"""The function that takes an error."""
 _WITHOUT_NAMESPACE = {
     "ClusterTrainingRuntime",
     "CustomResourceDefinition",

@@ -113,7 +113,7 @@ def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[str, str]:
 
 
 Show = Callable[[PageState, Changes], None]
-"""What shows queues and gangs as they are known now."""
+"""The function that draws queues and gangs as they are known now."""
 
 
 async def watch(arguments: argparse.Namespace) -> None:

@@ -8,12 +8,13 @@ import pytest
 from muster.cli.page.__main__ import listening, main, read_secret, viewer
 from muster.cli.page.guard import Door, refusal
 from muster.cluster.cluster import Cluster
+from muster.model.objects import InvalidObjectError
 from tests.support.cases import cases
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, reply
 from tests.support.manifests.gangs import gangs, limited
-from tests.support.manifests.observed import queue
+from tests.support.manifests.observed import JSON, queue
 from tests.unit.muster.cli.page.test_server import text_of
 
 PROXIED = Door(SECRET, proxied=True, hint="ask whoever installed it")
@@ -143,3 +144,17 @@ async def test_the_apiserver_says_who_reads(name: str, account: str) -> None:
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
         apiserver.on("POST", reply({"status": {"userInfo": {"username": name}}}))
         assert await viewer(client) == account
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"userInfo": {"username": None}}}])
+async def test_an_answer_without_a_name_is_a_user_without_one(answer: JSON) -> None:
+    async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
+        apiserver.on("POST", reply(answer))
+        assert await viewer(client) == "user "
+
+
+async def test_an_answer_of_another_form_is_an_error_that_says_where() -> None:
+    async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
+        apiserver.on("POST", reply({"status": {"userInfo": "me"}}))
+        with pytest.raises(InvalidObjectError, match=r"status\.userInfo"):
+            await viewer(client)
