@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import floor, inf
 
 from muster.queueing.admission_pass import AdmissionPass
-from muster.queueing.entries import Order
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.holdings import Room
 from muster.queueing.queue_state import LineKey, QueueState, Stage
 from muster.queueing.queue_tree import QueueTree
@@ -188,14 +188,14 @@ class LineVisitor(QueueVisitor):
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 
 
-def _passed_for_long(tree: QueueTree, states: Mapping[str, QueueState], now: float) -> Iterator[str]:
-    """The queues, and those above them, with a gang that has been passed for so many half-lives."""
+def _passed_for_long(tree: QueueTree, states: Mapping[str, QueueState], now: float) -> Iterator[tuple[str, EntryKey]]:
+    """The first gangs that have been passed for so many half-lives, with the queues that a half-life is set for."""
     for queue, state in states.items():
-        since = state.passed_since()
-        for one, parent in pairwise(tree.gang_path(queue)) if since < now else ():
-            half_life = tree.settings(parent).half_life
-            if half_life and since + _HALF_LIVES * half_life <= now:
-                yield one
+        for key, since in state.passed_since():
+            for one, parent in pairwise(tree.gang_path(queue)) if since < now else ():
+                half_life = tree.settings(parent).half_life
+                if half_life and since + _HALF_LIVES * half_life <= now:
+                    yield one, key
 
 
 def run_admission_pass(
@@ -207,8 +207,7 @@ def run_admission_pass(
     """
     tree = shares.tree
     until = min((state.advance(now) for state in states.values()), default=inf)
-    if shares.past:
-        shares = shares.without_past(_passed_for_long(tree, states, now))
+    passed = frozenset(_passed_for_long(tree, states, now) if shares.past else ())
     outcome = AdmissionPass(shares, states, *room, now, at_once, until=until)
     if tree.settings(ROOT).reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
@@ -218,7 +217,7 @@ def run_admission_pass(
         if tree.takes_work(queue) and tree.leaf(queue):
             lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
             visitors[queue] = [one for one in lines if not one.is_full()]
-    turns = in_turn(shares, outcome.usage, visitors)
+    turns = in_turn(shares, outcome.usage, visitors, passed)
     while turns.next() is not None:
         if len(outcome.fits) == at_once:
             outcome.more = True

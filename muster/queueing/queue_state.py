@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from math import inf
 from typing import NamedTuple
 
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
@@ -211,10 +210,11 @@ class QueueState:
         """Since when the oldest gang waits (RFC 3339); "" where none waits."""
         return min((one.since for one in self._candidates.values() if one.since), default="")
 
-    def passed_since(self) -> float:
-        """Since when a first gang of a line, whose patience is over, has been passed; infinity where there is none."""
-        firsts = (line.first for key, line in self.lines.items() if key.stage is Stage.PATIENCE_EXPIRED)
-        return min((self._candidates[order.key].passed_since or 0.0 for order in firsts), default=inf)
+    def passed_since(self) -> Iterator[tuple[EntryKey, float]]:
+        """The first gangs of lines whose patience is over, and since when each has been passed."""
+        for key, line in self.lines.items():
+            if key.stage is Stage.PATIENCE_EXPIRED:
+                yield line.first.key, self._candidates[line.first.key].passed_since or 0.0
 
     def set_view(self, view: QueueView) -> None:
         """Use these settings of the queue from now on."""

@@ -7,10 +7,9 @@ above it limit, so that only resources count for which siblings compete. The res
 of its share counts. Where the parent sets a half-life, what a queue has held so far counts, too.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import floor, inf, isinf
-from typing import Self
 
 from muster.queueing.past_use import PastUse
 from muster.queueing.queue_state import QueueState
@@ -32,19 +31,12 @@ def percent(share: float) -> str:
 class Shares:
     """The shares of the queues of `tree`, as it stands, with what they have held in the `past`."""
 
-    def __init__(self, tree: QueueTree, past: PastUse | None = None, held_only: Container[str] = ()) -> None:
+    def __init__(self, tree: QueueTree, past: PastUse | None = None) -> None:
         self.tree = tree
         self.past = PastUse() if past is None else past
-        self._held_only = held_only
         self._revision = tree.revision
         # By queue: a resource, the fraction of its share that a billionth of its unit is, and the weights of a mean.
         self._parts: dict[str, tuple[tuple[str, int, int, int], ...]] = {}
-
-    def without_past(self, queues: Iterable[str]) -> Self:
-        """The same shares, but of these queues only what they hold counts."""
-        other = type(self)(self.tree, self.past, frozenset(queues))
-        other._parts = self._parts  # noqa: SLF001 - one of its kind
-        return other
 
     def by_age(self, parent: str) -> bool:
         """True if gangs of the queues directly below start by age: by its setting, or because it is strict.
@@ -64,13 +56,13 @@ class Shares:
             return False
         return not self.by_age(path[1])
 
-    def of(self, queue: str, taken: Mapping[str, int]) -> float:
+    def of(self, queue: str, taken: Mapping[str, int], *, held_only: bool = False) -> float:
         """The part of its share that is taken: 1.0 is all of it; infinity where it has what it deserves nothing of.
 
-        With a half-life it is a mean: what is taken counts once, and what was held in the past `_PAST` times. Equal
-        parts are equal numbers: a quotient of integers is rounded once.
+        With a half-life it is a mean: what is taken counts once, and what was held in the past `_PAST` times, unless
+        only what is held counts. Equal parts are equal numbers: a quotient of integers is rounded once.
         """
-        share, before, held_only = 0.0, self.past.of(queue), queue in self._held_only
+        share, before = 0.0, self.past.of(queue)
         for name, times, deserved, weights in self._parts_of(queue):
             has = taken.get(name, 0)
             if deserved and held_only:

@@ -3,14 +3,15 @@
 Within a queue it is the order of gangs: priority, age, name. Among queues with one parent the queue that has least of
 its share is first (`muster.queueing.shares`), from the root down; of those that have as much, the one in which the
 first gang in order waits. What starts in the pass counts at once, so that a flood in one queue takes no more than its
-turns. A parent may set that only the order of gangs counts among the queues below it.
+turns. Before a first gang that was passed for long only what its queue holds counts, and not its past. A parent may set
+that only the order of gangs counts among the queues below it.
 """
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from muster.queueing.entries import Order
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.shares import Shares
 from muster.queueing.usage import Usage
 
@@ -65,17 +66,27 @@ class QueueVisitor(Visitor):
         self.last, self.found = self.first, False
 
 
-def in_turn(shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]]) -> Visitor:
+Passed = Container[tuple[str, EntryKey]]
+"""Gangs that were passed for long, each with the queues for which that counts: its own and those above it."""
+
+
+def in_turn(
+    shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]], passed: Passed = frozenset()
+) -> Visitor:
     """Several visitors as one, which gives them their turns; they are given by queue.
 
     `usage` is what is taken, and changes as they advance.
     """
     paths = [(shares.tree.gang_path(queue), found) for queue, found in visitors.items() if found]
-    return _below(shares, usage, paths, -1)
+    return _below(shares, usage, passed, paths, -1)
 
 
 def _below(
-    shares: Shares, usage: Usage, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int
+    shares: Shares,
+    usage: Usage,
+    passed: Passed,
+    paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]],
+    depth: int,
 ) -> Visitor:
     """The lines below one queue: all paths have it at this place, counted from the root at -1."""
     while len(paths) > 1:
@@ -85,8 +96,8 @@ def _below(
         for path in paths:
             queues.setdefault(path[0][depth], []).append(path)
         if len(queues) > 1:
-            found = [_below(shares, usage, one, depth) for one in queues.values()]
-            return _Several(found) if shares.by_age(parent) else _BySharesOf(list(queues), found, shares, usage)
+            found = [_below(shares, usage, passed, one, depth) for one in queues.values()]
+            return _Several(found) if shares.by_age(parent) else _BySharesOf(list(queues), found, shares, usage, passed)
     alone = paths[0][1] if paths else ()
     return alone[0] if len(alone) == 1 else _Several(alone)
 
@@ -133,15 +144,22 @@ class _Several(Visitor):
 class _BySharesOf(_Several):
     """First the queue with the lowest share; ties go to the queue whose first gang is first in order."""
 
-    def __init__(self, queues: Sequence[str], visitors: Sequence[Visitor], shares: Shares, usage: Usage) -> None:
+    def __init__(
+        self, queues: Sequence[str], visitors: Sequence[Visitor], shares: Shares, usage: Usage, passed: Passed
+    ) -> None:
         self._queues, self._shares, self._usage = queues, shares, usage
+        # Of each queue the gang before which its past does not count. Behind that it does: no place moves to the front.
+        firsts = [visitor.first for visitor in visitors]
+        pairs = zip(queues, firsts, strict=True)
+        self._passed = [first if (queue, first.key) in passed else None for queue, first in pairs]
         # The same, whatever queues have; only a queue with siblings of its own is asked for it.
         self._in_order: _Several | None = None
         super().__init__(visitors)
 
     def _key(self, number: int) -> tuple[float, Order]:
-        queue = self._queues[number]
-        return self._shares.of(queue, self._usage.taken(queue)), self._visitors[number].first
+        queue, first = self._queues[number], self._visitors[number].first
+        held_only = first == self._passed[number]
+        return self._shares.of(queue, self._usage.taken(queue), held_only=held_only), first
 
     def peek(self) -> bool:
         if self._in_order is None:

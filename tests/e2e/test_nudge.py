@@ -4,7 +4,7 @@ import pytest
 
 from hack.testbed.muster import MusterInstall
 from muster.model.names import NUDGE, QUEUE_LABEL
-from muster.model.resource import EVENTS, PODS, Resource
+from muster.model.resource import PODS, Resource
 from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE, Scene
@@ -43,7 +43,6 @@ def test_pods_come_soon_after_a_long_outage(scene: Scene, muster: MusterInstall)
     for _, gang in _GANGS.values():
         worker = next(pod for pod in scene.pods(gang) if "worker" in pod["metadata"]["name"])
         scene.delete(PODS, worker["metadata"]["name"], wait=False)
-    scene.wait("both operators to be refused", lambda: len(_refused(scene)) == len(_GANGS))
     scene.wait(
         "both workloads to be nudged while nobody answers",
         lambda: all(len(_since(scene, kind, name, down)) >= _NUDGES for kind, (name, _) in _GANGS.items()),
@@ -75,12 +74,3 @@ def _since(scene: Scene, kind: Resource, name: str, version: int) -> list[int]:
 
 def _all_nudges(scene: Scene) -> list[int]:
     return [at for kind, (name, _) in _GANGS.items() for at in nudges(scene, kind, name).values()]
-
-
-def _refused(scene: Scene) -> set[str]:
-    """The kinds whose operator says in an event that a webhook did not answer."""
-    return {
-        event["regarding"]["kind"]
-        for event in scene.recorder.now(EVENTS)
-        if "failed calling webhook" in event.get("note", "")
-    }

@@ -213,3 +213,31 @@ def test_the_past_does_not_count_against_a_gang_that_was_passed_for_three_half_l
         books.wait(Candidate(GangKey("x", name), name, 0, since, amounts(cpu="4"), passed_since=passed))
     (key,) = books.startable("a", now)
     assert key.gang.name == expected
+
+
+def test_the_past_counts_against_the_gangs_behind_one_that_was_passed_for_long() -> None:
+    """Else whoever keeps a gang waiting that does not fit would share by what is held alone."""
+    books = ledger(HOUR)
+    hold(books, "a", 16)
+    now = days(books, 1)
+    books.forget(GangKey("x", "runs-a"))
+    books.set_queue(QueueView("c", "Open", {}))
+    hold(books, "c", 16)
+    days(books, 1 / 24, now)
+    for name, since, cpu in (("a-giant", "09:00", "10"), ("a", "10:00", "4"), ("b", "11:00", "4")):
+        passed = now - 4 * HOUR if name == "a-giant" else None
+        books.wait(Candidate(GangKey("x", name), name[0], 0, since, amounts(cpu=cpu), passed_since=passed))
+    (key,) = books.startable("a", now)
+    assert key.gang.name == "b"
+
+
+def test_another_weight_counts_at_the_next_pass() -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    days(books, 2)
+    hold(books, "a", 2)
+    hold(books, "b", 2)
+    assert first(books) == "b"
+    books.set_queue(QueueView("a", "Open", {}, weight=90))
+    (key,) = books.startable("a", 1e9)
+    assert key.gang.name == "a"
