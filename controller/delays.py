@@ -24,7 +24,7 @@ from muster.model.names import GANG, GROUP_NAME
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.model.times import seconds_of
-from muster.planning.messages import LOST
+from muster.planning.messages import EvictionReport
 from muster.planning.snapshot import Pause
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, total
@@ -155,6 +155,16 @@ class _Evicted:
                 # Counted one by one: thousands may be evicted at once.
                 self.lost[pod.metadata.uid] = pod, pod_requests(pod.spec, status=pod.status)
 
+    def drop(self, reported: EvictionReport) -> None:
+        """Take out the pods that a former leader has reported, and those that were deleted before one of them."""
+        named = [uid for uid, (pod, _) in self.lost.items() if pod.metadata.name in reported.names]
+        last = max((_deleted(self.lost.pop(uid)) for uid in named), default="")
+        others = sorted(self.lost, key=lambda uid: _deleted(self.lost[uid]))
+        unnamed = reported.number - len(reported.names)
+        for place, uid in enumerate(others):
+            if place < unnamed or _deleted(self.lost[uid]) < last:
+                del self.lost[uid]
+
 
 class Evictions:
     """The gangs that have just lost pods to the scheduler; `now` never goes back, in seconds."""
@@ -174,10 +184,12 @@ class Evictions:
         """Note whether an admitted gang waits for its first node: the room may have been made for it."""
         (self._unplaced.add if waits else self._unplaced.discard)(key)
 
-    def take_over(self, key: GangKey, pods: Iterable[Pod], reported: str, *, now: float, wall: float) -> Iterator[None]:
-        """See the pods of a gang as a new leader finds them, in steps.
+    def take_over(
+        self, key: GangKey, pods: Iterable[Pod], reported: EvictionReport, *, now: float, wall: float
+    ) -> Iterator[None]:
+        """See the pods of a gang as a new leader finds them, in steps; the losses that were `reported` are done with.
 
-        Those whose loss is in the message `reported` are no news.
+        A report names some of its pods. The others are those that were deleted first.
         """
         # A gang may have thousands of pods, and what was evicted is deleted at once.
         for pod in [pod for pod in pods if pod.metadata.deletion_timestamp or pod.status.nominated_node_name]:
@@ -186,9 +198,8 @@ class Evictions:
             if ends is None or wall < ends + _LONGEST_FOR_LEAVING:
                 self.note(Change("added", None, pod), now)
             yield
-        known, names = self._gangs.get(key), reported.partition(LOST)[2].partition(";")[0].replace(",", "").split()
-        if known is not None and any(pod.metadata.name in names for pod, _ in known.lost.values()):
-            known.lost.clear()
+        if known := self._gangs.get(key):
+            known.drop(reported)
 
     def note(self, change: Change[Pod], now: float) -> None:
         """See a pod come, change or go."""
@@ -273,6 +284,10 @@ class Evictions:
 
 def _gang(pod: Pod) -> GangKey:
     return GangKey(pod.metadata.namespace, pod.metadata.annotations.get(GROUP_NAME, ""))
+
+
+def _deleted(lost: tuple[Pod, Resources]) -> str:
+    return lost[0].metadata.deletion_timestamp or ""
 
 
 def _evicted(pod: Pod) -> bool:

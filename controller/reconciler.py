@@ -265,9 +265,12 @@ class Reconciler:
     def _report_kueue_eviction(self, work: Work, kueue: KueueAnswer) -> None:
         """Report once what an admitted gang loses by Kueue's eviction: its pods go a moment later."""
         term, expects, before = self.term, work.expects, work.expects.evicted_by_kueue
+        if before is None:
+            # A former leader may have reported it.
+            before = kueue.evicted_in(expects.reported[1])
         expects.evicted_by_kueue = kueue.evicted
-        if kueue.evicted - before and work.snapshot.marked_for == work.snapshot.uid != "":
-            words = messages.evicted_by_kueue(work.snapshot, kueue, term.clock.wall())
+        if (jobs := kueue.evicted - before) and work.snapshot.marked_for == work.snapshot.uid != "":
+            words = messages.evicted_by_kueue(work.snapshot, kueue, jobs, term.clock.wall())
             term.reporter.report_eviction(work.snapshot, words, term.clock.now())
 
     def _wait(self, work: Work) -> None:

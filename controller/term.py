@@ -29,6 +29,7 @@ from muster.kube.workqueue import WorkQueue
 from muster.model.objects import PodGroup
 from muster.planning.candidate import queue_held
 from muster.planning.expectations import Expectations, ExpectationsByGang
+from muster.planning.messages import eviction_in
 from muster.planning.phase import Phase
 from muster.planning.plan import GangPlan
 from muster.planning.pod_group import newer
@@ -235,8 +236,9 @@ class Takeover:
             else:
                 key = next(iter(self._left))
                 yield from read_ahead(key, term.cluster)
-                reported, now, wall = term.expectations.seen(key).reported[1], term.clock.now(), term.clock.wall()
-                pods = term.cluster.pods_of(key)
+                expects, pods = term.expectations.seen(key), term.cluster.pods_of(key)
+                reported, now, wall = eviction_in(expects.reported[1]), term.clock.now(), term.clock.wall()
+                expects.evicted = reported.words
                 yield from term.evictions.take_over(key, pods, reported, now=now, wall=wall)
                 # What changed since then is entered with it.
                 del self._left[key]

@@ -144,6 +144,11 @@ class KueueAnswer:
         """The UIDs of the objects whose Workloads Kueue has evicted, and not admitted again."""
         return frozenset(uid for one in self.workloads if one.holds("Evicted") for uid in one.owners)
 
+    def evicted_in(self, message: str) -> frozenset[str]:
+        """The part of `evicted` for which a gang's message has Kueue's reason."""
+        found = ((one, one.condition("Evicted")) for one in self.workloads if one.holds("Evicted"))
+        return frozenset(uid for one, why in found if why and why.message in message for uid in one.owners)
+
 
 def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
     """Return the Workload that counts among those of one object: the newest one that has not finished.

@@ -113,8 +113,8 @@ class Expectations:
     """The note that its user got on them."""
     evicted: str = ""
     """The report on the pods that its scheduler has evicted, until they are replaced."""
-    evicted_by_kueue: frozenset[str] = frozenset()
-    """What Kueue has evicted of it (`KueueAnswer.evicted`), as far as that was reported."""
+    evicted_by_kueue: frozenset[str] | None = None
+    """The objects whose eviction by Kueue was reported (UIDs); None: its message has the reasons of these."""
     rejected: RejectedWrite = field(default_factory=RejectedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0

@@ -1,7 +1,9 @@
 """The messages of a gang that need more than a number from the ledger."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from muster.admitters.kueue import Awaited, KueueAnswer, reverted
 from muster.kube.errors import ApiError
@@ -23,8 +25,11 @@ _EVICTIONS = {
     **dict.fromkeys(("reclaim", "gangreclaim"), "reclaimed"),
     **dict.fromkeys(("preempt", "gangpreempt", ""), "preempted"),
 }
-LOST = " of its pods ("
-"""What stands in a report on an eviction before the names of the pods."""
+# The report of `evicted` where it stands in a message. The names of Kubernetes have none of these signs.
+_REPORT = re.compile(
+    r"(?:^|; )([^; ]+ \w+ (\d{1,9}) of its pods \(([^;)]*)(?:(?! of its pods ).)*"
+    r"; replacements beyond its minimum wait (?:no longer|[^;]+ their nodes))"
+)
 # How many pods a sentence names.
 _NAMED = 3
 # Words of kube-scheduler, and of all schedulers that are made from it.
@@ -97,6 +102,9 @@ def admitted(snapshot: GangSnapshot, plan: GangPlan, holds: str, more: str) -> t
     """State and sentence for an admitted gang; `holds` names its claim and queue, `more` has further notes."""
     waiting = beyond(plan.opening, plan.stuck, plan.on_hold) if plan.opening is not None else ""
     message = holds + waiting + more
+    if snapshot.kueue is not None and snapshot.kueue.evicted:
+        # A new leader reports no eviction that the message has.
+        message += f"; {snapshot.kueue.message}"
     if later := deferred(snapshot):
         message += f"; {later}"
     if plan.soft and not (snapshot.members and not snapshot.open):
@@ -188,9 +196,28 @@ def evicted(pods: Sequence[Pod], requests: Resources, claimants: Sequence[str], 
     return f"{words}; {_run_of(pods, now)}replacements beyond its minimum wait {wait}"
 
 
-def evicted_by_kueue(snapshot: GangSnapshot, kueue: KueueAnswer, now: float) -> str:
-    """The pods that a gang loses by Kueue's eviction, and Kueue's reason; `now` is of the wall clock."""
-    gone, jobs = snapshot.open, kueue.evicted
+class EvictionReport(NamedTuple):
+    """A report of `evicted` as it was read from a message."""
+
+    words: str = ""
+    number: int = 0
+    names: frozenset[str] = frozenset()
+
+
+def eviction_in(message: str) -> EvictionReport:
+    """The report on an eviction that is part of a gang's message; an empty one where there is none."""
+    if (found := _REPORT.search(message)) is None:
+        return EvictionReport()
+    words, number, names = found.groups()
+    return EvictionReport(words, int(number), frozenset(names.partition(" and ")[0].split(", ")))
+
+
+def evicted_by_kueue(snapshot: GangSnapshot, kueue: KueueAnswer, jobs: frozenset[str], now: float) -> str:
+    """The pods that a gang loses by Kueue's eviction of these Jobs (UIDs), and Kueue's reason.
+
+    `now` is of the wall clock.
+    """
+    gone = snapshot.open
     if snapshot.kind is PLAIN_POD:
         # They may be of several Jobs.
         gone = tuple(one for one in gone if (job := one.pod.metadata.controller) and job.uid in jobs)
@@ -202,7 +229,7 @@ def evicted_by_kueue(snapshot: GangSnapshot, kueue: KueueAnswer, now: float) -> 
 def _counted(pods: Sequence[Pod], requests: Resources) -> str:
     """The number of evicted pods, some of their names, and what they held."""
     held = f"; {describe(requests)}" if requests else ""
-    return f"{len(pods)}{LOST}{_named(pods)}{held})"
+    return f"{len(pods)} of its pods ({_named(pods)}{held})"
 
 
 def _run_of(pods: Iterable[Pod], now: float) -> str:

@@ -42,12 +42,12 @@ async def running(count: int) -> Harness:
     return await world.settled()
 
 
-def evict(world: Harness, *names: str, **condition: str) -> None:
+def evict(world: Harness, *names: str, at: str = "1970-01-01T00:16:50Z", **condition: str) -> None:
     """The scheduler marks the pods, and has them deleted."""
     for name in names:
         pod = world.client.pods[name]
         pod["status"] |= {"conditions": [RECLAIMED, LEAVES | condition]}
-        pod["metadata"]["deletionTimestamp"] = "1970-01-01T00:16:50Z"
+        pod["metadata"]["deletionTimestamp"] = at
     world.watch()
 
 
@@ -189,6 +189,67 @@ async def test_a_new_leader_repeats_no_report() -> None:
     assert len(told(world)) == 1
 
 
+@cases(
+    "evicted, ended, later, reported",
+    ("all named, one of them gone", "w-1 w-2", "w-1", "", ""),
+    ("all named, and one more", "w-1 w-2", "", "w-3", "1 of its pods (w-3;"),
+    ("all gone, and one more", "w-1 w-2", "w-1 w-2", "w-3", "1 of its pods (w-3;"),
+    ("all that were named gone", "w-1 w-2 w-3 w-4 w-5", "w-1 w-2 w-3", "", ""),
+    ("more than are named, and one more", "w-1 w-2 w-3 w-4 w-5", "", "w-0", "1 of its pods (w-0;"),
+)
+async def test_a_new_leader_reports_what_was_evicted_since_the_last_report(
+    evicted: str, ended: str, later: str, reported: str
+) -> None:
+    world = await running(6)
+    evict(world, *evicted.split())
+    await wait(world, 2)
+    end(world, *ended.split())
+    world.now += 1
+    evict(world, *later.split(), at="1970-01-01T00:16:53Z")
+    world.restart()
+    await wait(world, 2)
+    await wait(world, 60)
+    _, *since = told(world)
+    assert len(since) == bool(reported)
+    assert all(reported in one for one in since)
+
+
+async def test_of_two_reports_a_new_leader_repeats_neither() -> None:
+    """The message has the last one."""
+    world = await running(3)
+    evict(world, "w-1")
+    await wait(world, 2)
+    evict(world, "w-2", at="1970-01-01T00:16:52Z")
+    await wait(world, 2)
+    world.restart()
+    await wait(world, 2)
+    assert len(told(world)) == 2
+
+
+async def test_the_message_keeps_the_report_under_new_leaders_until_the_pods_are_replaced() -> None:
+    world = await running(3)
+    world.set_workload(ray_cluster(name="other", uid="uid-other"))
+    claimant = ray_pod("c", cluster="other", owner_uid="uid-other", held=False)
+    claimant["status"] = {"nominatedNodeName": "n"}
+    world.client.pods["c"] = claimant
+    evict(world, "w-1", "w-2")
+    await wait(world, 2)
+    (note,) = told(world)
+    for _ in range(2):
+        world.restart()
+        await wait(world, 2)
+        await wait(world, 5)
+        assert world.annotations(GROUP)[MESSAGE].endswith(f"; {note}")
+    assert told(world) == [note]
+    end(world, "w-1", "w-2")
+    for name in ("w-4", "w-5"):
+        again = world.client.pods[name] = ray_pod(name, held=False)
+        again["spec"]["nodeName"], again["status"] = "n", {"phase": "Running"}
+    await world.catch_up()
+    await wait(world, 60)
+    assert "reclaimed" not in world.annotations(GROUP)[MESSAGE]
+
+
 async def test_a_pod_that_never_ends_is_no_news_to_a_new_leader() -> None:
     world = await running(3)
     evict(world, "w-1")
@@ -285,13 +346,24 @@ async def test_a_new_leader_reports_an_eviction_by_kueue_though_its_pods_are_gon
     assert note.startswith("Kueue evicted it; Kueue has preempted it: ")
 
 
-async def test_of_a_gang_of_several_jobs_the_evicted_ones_are_reported() -> None:
-    world = await pair(j=YES, k=YES).settled()
-    taken = kueue_workload(preempted(), name="job-k", uid="of-k", owner_uid="uid-k")
-    world.cluster.kueue.workloads.apply("modified", made(KueueWorkload, taken))
+async def test_a_new_leader_repeats_no_report_on_an_eviction_by_kueue() -> None:
+    world = await by_kueue(YES)
+    kueue_says(world, preempted())
     await world.settle()
+    world.restart()
+    await world.settle()
+    assert len(told(world)) == 1
+
+
+async def test_of_a_gang_of_several_jobs_each_evicted_one_is_reported_once() -> None:
+    world = await pair(j=YES, k=YES).settled()
+    for name in "kj":
+        taken = kueue_workload(preempted(), name=f"job-{name}", uid=f"of-{name}", owner_uid=f"uid-{name}")
+        world.cluster.kueue.workloads.apply("modified", made(KueueWorkload, taken))
+        await world.settle()
     notes = [event["note"] for event in world.events_on("PodGroup") if event["reason"] == "Evicted"]
-    assert [note.partition("; ")[0] for note in notes] == ["Kueue evicted 1 of its pods (k-0"]
+    reports = ["Kueue evicted 1 of its pods (k-0", "Kueue evicted 1 of its pods (j-0"]
+    assert [note.partition("; ")[0] for note in notes] == reports
 
 
 async def test_what_waited_held_has_lost_nothing_to_kueue() -> None:
