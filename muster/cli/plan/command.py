@@ -24,6 +24,8 @@ _REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
     errors: list[str] = []
+    notes: list[str] = []
+    entries = None
     try:
         documents = read_manifests(arguments.filename, errors)
         if not documents and not errors and not arguments.what_if:
@@ -34,18 +36,20 @@ def run(arguments: argparse.Namespace) -> int:
             return _REFUSED
         if arguments.namespace:
             place(documents, arguments.namespace)
-        defaults, known = _known(arguments, documents)
-        if arguments.what_if:
-            from muster.cli.plan.what_if import run as what_if  # noqa: PLC0415 - as below
-
-            entries = plan(documents, defaults, known)
-            complain("plan", *known.notes)
-            return what_if(arguments, entries)
-        entries = plan(documents, defaults, known, errors)
+        entries = plan(documents, *_known(arguments, documents, notes), errors)
     except InputError as error:
-        complain("plan", *str(error).split("\n"))
+        errors.append(str(error))
+    complain("plan", *notes, *(line for text in errors for line in text.split("\n")))
+    if entries is None or (errors and arguments.what_if):
         return _UNREADABLE
-    complain("plan", *known.notes, *(line for text in errors for line in text.split("\n")))
+    if arguments.what_if:
+        from muster.cli.plan.what_if import run as what_if  # noqa: PLC0415 - as below
+
+        try:
+            return what_if(arguments, entries)
+        except InputError as error:
+            complain("plan", *str(error).split("\n"))
+            return _UNREADABLE
     with as_long_as_read():
         _print(entries, errors, arguments)
     if errors:
@@ -55,16 +59,18 @@ def run(arguments: argparse.Namespace) -> int:
     return _NOT_MANAGED if arguments.strict and any(entry.slips for entry in entries) else 0
 
 
-def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tuple[Defaults, PlanContext]:
+def _known(
+    arguments: argparse.Namespace, documents: Iterable[Document], notes: list[str]
+) -> tuple[Defaults, PlanContext]:
     if not arguments.cluster:
         defaults = (arguments.values or any_scheduler()).defaults
-        return defaults, PlanContext(queue_source=defaults.queue_source)
+        return defaults, PlanContext(queue_source=defaults.queue_source, notes=notes)
     # Imported here, so that a plan without a cluster does not pay for the start of the client.
     from muster.cli.plan.reading import from_cluster  # noqa: PLC0415
 
     found = ((one.api_version, one.kind) for one in with_templates(documents))
     kinds = {one for one in found if kind_of(*one)}
-    return from_cluster(arguments, kinds)
+    return from_cluster(arguments, kinds, notes)
 
 
 def _print(entries: list[PlanEntry], errors: list[str], arguments: argparse.Namespace) -> None:

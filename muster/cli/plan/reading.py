@@ -85,10 +85,12 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
     return unserved
 
 
-def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> tuple[Defaults, PlanContext]:
+def from_cluster(
+    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = (), notes: list[str] | None = None
+) -> tuple[Defaults, PlanContext]:
     """As `learn_cluster`. Raises InputError when the cluster cannot be read, too."""
     try:
-        return asyncio.run(learn_cluster(arguments, kinds))
+        return asyncio.run(learn_cluster(arguments, kinds, notes))
     except NoClusterError as error:
         raise InputError(str(error)) from error
     except (ApiError, ConfigError) as error:
@@ -96,20 +98,22 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
 
 
 async def learn_cluster(
-    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
+    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]], notes: list[str] | None = None
 ) -> tuple[Defaults, PlanContext]:
     """The defaults and the context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
-    A malformed object gets a note, and does not count. Raises InputError for a kind that cannot be read, and the errors
-    of `opened`.
+    A malformed object gets a note, and does not count. The notes go to `notes`, which has them after an error as well.
+    Raises InputError for a kind that cannot be read, and the errors of `opened`.
     """
 
     def unlisted(resource: Resource, error: ApiError) -> None:
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
 
     async with opened(arguments, any_scheduler()) as (client, settings):
-        defaults, notes = settings.defaults, [settings.note] if settings.note else []
-        known = PlanContext(queue_source=defaults.queue_source, of_cluster=True, notes=notes)
+        defaults, known = settings.defaults, PlanContext(of_cluster=True, notes=[] if notes is None else notes)
+        known.queue_source = defaults.queue_source
+        if settings.note:
+            known.note(settings.note)
         await learn_all(client, known, unlisted, elastic_quotas=defaults.elastic_quotas)
         known.unserved = await learn_fields(client, known.schemas, kinds)
     return defaults, known

@@ -14,7 +14,7 @@ from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.model.findings import Reason
 from muster.model.resource import ELASTIC_QUOTAS, Resource
-from tests.support.cli.command import Command
+from tests.support.cli.command import Command, Said
 from tests.support.cli.connections import kubeconfig
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import NAMESPACE, elastic_quota
@@ -71,21 +71,54 @@ async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> N
     assert (str(ceiling.own), ceiling.whole) == ('ElasticQuota "elastic"', everywhere)
 
 
-async def test_a_malformed_queue_of_somebody_else_ends_no_plan(command: Command) -> None:
-    """It counts for nothing, as for the webhook."""
+async def plan_beside_a_malformed_queue(command: Command, *words: str, refused: str = "none") -> Said:
+    """Plan in a cluster with a queue that cannot be read; a path with `refused` in it may not be listed."""
     limits = {"b": "x", "c": "1"}
     queues = [{"metadata": {"name": name}, "spec": {"capability": {"cpu": cpu}}} for name, cpu in limits.items()]
     path = "/apis/scheduling.volcano.sh/v1beta1/queues"
     async with FaultyApiserver.serving() as server:
         server.on("GET", failure(404, "NotFound"))
-        server.on("LIST", only(path, reply(listing(1, *queues)), reply(listing(1))))
+        others = only(refused, FORBIDDEN, reply(listing(1)))
+        server.on("LIST", only(path, reply(listing(1, *queues)), others))
         config = command.file(kubeconfig(0).replace("https://127.0.0.1:0", server.url), "config")
-        words = ("plan", "--cluster", f"--kubeconfig={config}", "-o", "json", "-f", "docs/examples/raycluster.yaml")
-        said = await asyncio.to_thread(command.run, *words)
+        return await asyncio.to_thread(command.run, "plan", "--cluster", f"--kubeconfig={config}", *words)
+
+
+async def test_a_malformed_queue_of_somebody_else_ends_no_plan(command: Command) -> None:
+    """It counts for nothing, as for the webhook."""
+    said = await plan_beside_a_malformed_queue(command, "-o", "json", "-f", "docs/examples/raycluster.yaml")
     assert (said.code, [one["verdict"]["allowed"] for one in said.entries]) == (0, [True])
     _, line = said.err.splitlines()
     assert line.startswith('muster plan: Queue b of the cluster: spec.capability.cpu: "x" is not a quantity')
     assert line.endswith("; ignoring it, as the webhook does")
+
+
+async def test_notes_are_printed_when_the_rest_of_the_cluster_cannot_be_read(command: Command) -> None:
+    words = ("-f", "docs/examples/raycluster.yaml")
+    said = await plan_beside_a_malformed_queue(command, *words, refused="/api/v1/resourcequotas")
+    *_, note, error = said.err.splitlines()
+    assert said.code == 2
+    assert note.endswith("; ignoring it, as the webhook does")
+    assert error.startswith("muster plan: cannot list resourcequotas of the cluster: 403")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: [", "is missing"),
+        ("kind: 1", "no apiVersion and kind"),
+        ("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: 1}", "spec"),
+    ],
+)
+async def test_what_if_of_a_manifest_that_cannot_be_read_is_no_forecast_without_it(
+    command: Command, text: str, fault: str
+) -> None:
+    said = await plan_beside_a_malformed_queue(command, "--what-if", "-f", command.file(text, "bad.yaml"))
+    *_, note, error = said.err.splitlines()
+    assert (said.code, said.out) == (2, "")
+    assert note.endswith("; ignoring it, as the webhook does")
+    assert "bad.yaml" in error
+    assert fault in error
 
 
 PUBLISHED = {"x-kubernetes-group-version-kind": [{"group": "ray.io", "version": "v1", "kind": "RayCluster"}]}
