@@ -5,17 +5,16 @@ from typing import Any
 import pytest
 
 from muster.cluster.observe import observe
-from muster.model.names import ADMITTED_AT, COOLDOWN, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
+from muster.model.names import ADMITTED_AT, COOLDOWN, GANG, GROUP_NAME
 from muster.model.times import text_of
-from muster.planning.candidate import GONE_IN, candidate
+from muster.planning.candidate import GONE_IN
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
 from muster.planning.plan import GangPlan, plan_gang
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind
-from muster.queueing.ledger import Candidate, Ledger
+from muster.queueing.ledger import Ledger
 from muster.queueing.queue_view import QueueView
-from muster.resources.amounts import Resources
 from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
@@ -357,33 +356,6 @@ def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[
     assert entered(seen(ray_cluster(), second, pod_group()), ledger).changed is changed
 
 
-def need(workload: JSON, *pods: JSON) -> Resources:
-    return candidate(seen(workload, list(pods)), AdmissionRecord()).need
-
-
-def test_a_candidate_has_priority_age_and_need() -> None:
-    workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
-    assert candidate(seen(workload, HELD, classes=[priority_class("high", 1000)]), AdmissionRecord()) == Candidate(
-        *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")),
-        lasts=True,
-        preempts=True,
-        reclaims=True,
-    )
-
-
-def test_nothing_is_evicted_or_taken_back_for_pods_that_may_not_preempt() -> None:
-    pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
-    found = candidate(seen(ray_cluster(), pods), AdmissionRecord())
-    assert (found.preempts, found.reclaims) == (False, False)
-
-
-def test_nobody_is_preempted_for_a_gang_with_a_network_topology() -> None:
-    """Volcano leaves such gangs out, as of 1.14.1, but takes back for them."""
-    near = ray_cluster(labels={"volcano.sh/queue-name": "q", TOPOLOGY_MODE_LABEL: "soft"})
-    found = candidate(seen(near, HELD), AdmissionRecord())
-    assert (found.preempts, found.reclaims) == (False, True)
-
-
 def test_what_a_gang_can_spare_is_known_to_the_ledger() -> None:
     ledger = a_ledger(cpu="9")
     running = [{**one, "status": {"phase": "Running"}} for one in OPEN]
@@ -402,21 +374,6 @@ def test_the_ledger_counts_on_no_young_pod_and_the_gang_is_planned_again_when_it
     plan = entered(seen(elastic, young, pod_group(admitted="uid-demo")), ledger)
     claim = ledger.claims("q")[KEY]
     assert (plan.ages, claim.kept, claim.spare) == (NOW + 10, True, {})
-
-
-def test_a_candidate_needs_what_its_pods_really_ask_for() -> None:
-    """KubeRay adds the autoscaler's container to the head; a template does not show it."""
-    assert need(ray_cluster(), ray_pod("head", "headgroup", **template("2")["spec"]), *HELD[1:]) == amounts(
-        cpu="4", memory="3Gi"
-    )
-
-
-def test_a_candidate_needs_what_its_template_says_where_pods_ask_for_less() -> None:
-    assert need(ray_cluster(head=template("5")), *HELD) == amounts(cpu="7", memory="3Gi")
-
-
-def test_pods_beyond_the_minimum_are_not_needed() -> None:
-    assert need(ray_cluster(), *HELD, ray_pod("w-2")) == amounts(cpu="3", memory="3Gi")
 
 
 def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
