@@ -4,6 +4,7 @@ from muster.admitters.kueue import KueueWorkload
 from muster.kube.store import Change
 from muster.model.names import ADMITTER, GROUP_NAME, MESSAGE
 from muster.model.pods import Pod
+from muster.planning.messages import EvictionReport, eviction_in
 from tests.support.cases import cases
 from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
@@ -26,6 +27,7 @@ from tests.unit.controller.test_kueue import pair
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 IN_TEAM = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
+REPLACEMENTS_WAIT = "; replacements beyond its minimum wait no longer"
 RECLAIMED = {"type": "Ready", "status": "False", "reason": "Evict", "message": "Pod is evicted, because of reclaim"}
 
 
@@ -212,6 +214,17 @@ async def test_a_new_leader_reports_what_was_evicted_since_the_last_report(
     _, *since = told(world)
     assert len(since) == bool(reported)
     assert all(reported in one for one in since)
+
+
+@cases(
+    "words",
+    ("another note", "2 of its 3 pods have nodes and are not ready (w-1: CrashLoopBackOff)"),
+    ("cut off", "volcano reclaimed 2 of its pods (w-1, w-2"),
+    ("no number", f"volcano reclaimed {'9' * 5000} of its pods (w-1{REPLACEMENTS_WAIT}"),
+    ("again and again", "; volcano reclaimed 1 of its pods (w-1" * 5000),
+)
+def test_other_words_in_a_message_are_no_report(words: str) -> None:
+    assert eviction_in(words) == EvictionReport()
 
 
 async def test_of_two_reports_a_new_leader_repeats_neither() -> None:
