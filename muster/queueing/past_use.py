@@ -40,8 +40,10 @@ class PastUse:
     def __init__(self) -> None:
         self._until: float | None = None
         self._averages: dict[str, dict[str, int]] = {}
-        # Averages that were read after the first advance, and their time: to be added at the next one.
-        self._former: tuple[float, dict[str, dict[str, int]]] = 0.0, {}
+        # Those that were read after the first advance, as of the last one: to be added at the next one.
+        self._former: dict[str, dict[str, int]] = {}
+        # As of the last advance.
+        self._half_lives: dict[str, float] = {}
         self.changed = False
         """True if anything has changed since the caller last set it to False."""
 
@@ -70,12 +72,10 @@ class PastUse:
         begun = now if self._until is None else self._until
         passed, self._until = max(now - begun, 0.0), now
         before, self._averages = self._averages, {}
-        (until, former), self._former = self._former, (0.0, {})
+        former, self._former, self._half_lives = self._former, {}, {}
         for queue, half_life, holds in held:
-            kept, old = 2 ** -(passed / half_life), before.get(queue, _NOTHING)
-            if (more := former.get(queue)) is not None:
-                aged = 2 ** -(max(begun - until, 0.0) / half_life)
-                old = {name: round(old.get(name, 0) + more.get(name, 0) * aged) for name in {*old, *more}}
+            kept, self._half_lives[queue] = 2 ** -(passed / half_life), half_life
+            old = _sum(before.get(queue, _NOTHING), former.get(queue, _NOTHING))
             new = {name: round(old.get(name, 0) * kept + holds.get(name, 0) * (1 - kept)) for name in {*old, *holds}}
             if any(new.values()):
                 self._averages[queue] = {name: amount for name, amount in new.items() if amount}
@@ -86,7 +86,8 @@ class PastUse:
     def text(self) -> str:
         """The averages as they are stored, to six digits."""
         stored, size = _Stored(self._until or 0.0, {}), 0
-        for queue, amounts in self._averages.items():
+        for queue in self._averages | self._former:
+            amounts = _sum(self.of(queue), self._former.get(queue, _NOTHING))
             entry = {name: float(f"{amount / _NANO:.6g}") for name, amount in amounts.items()}
             size += len(msgspec.json.encode({queue: entry}))
             if entry and size <= _LONGEST:
@@ -103,4 +104,11 @@ class PastUse:
         if self._until is None:
             self._until, self._averages = stored.until or None, averages
         else:
-            self._former = stored.until, averages
+            passed = max(self._until - stored.until, 0.0)
+            for queue, half_life in self._half_lives.items():
+                kept, amounts = 2 ** -(passed / half_life), averages.get(queue, _NOTHING)
+                self._former[queue] = {name: round(amount * kept) for name, amount in amounts.items()}
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {*one, *other}} if other else one

@@ -146,6 +146,21 @@ async def test_a_leader_that_could_not_read_at_first_adds_what_it_counted_since(
     assert killed.totals().held["cpu"] == pytest.approx(whole.totals().held["cpu"], abs=CPUS * MINUTE)
 
 
+@cases("last", ("by its last write", True), ("killed after a write", False))
+async def test_what_is_read_late_is_in_what_is_written_at_once(last: bool) -> None:
+    """The leader may be gone before it counts again."""
+    killed = await lived(20)
+    average = killed.average()
+    killed.config_maps.fails = [Unreachable("silent")] * 2
+    await killed.takes_over()
+    killed.harness.reconciler.tick()
+    killed.harness.now += TICK
+    await killed.store.account(killed.harness.term.accounting, last=last)
+    assert not killed.config_maps.fails
+    await killed.takes_over()
+    assert killed.average() == pytest.approx(average, abs=worth(MINUTE))
+
+
 async def test_what_is_written_to_a_config_map_that_was_made_again_is_everything() -> None:
     """Deleted by hand, it is made again by the next upgrade of the chart, maybe before the next minute."""
     whole, killed = await lived(40), await lived(20)
