@@ -10,8 +10,9 @@ queues are lost. So no tenant crowds out others by writing names, and sums are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import floor, log, sqrt
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -33,6 +34,8 @@ OUTCOMES: tuple[str, ...] = get_args(Outcome)
 
 _DAY = 86400
 _ROWS = 2500
+# Of the steps of merging, with each new row beyond: a millisecond or two, and 300 rows too many until they are merged.
+_AT_ONCE = 100
 # Of these bounds, after merging: rows that come again are not merged one by one.
 _PART_LEFT = 0.9
 # Of the days; the rest is a few hundred bytes.
@@ -160,6 +163,8 @@ class Accounts:
         # The days that have not changed, as they are stored.
         self._texts: dict[str, bytes] = {}
         self._rows = 0
+        # The merging that is under way.
+        self._shrinking: Iterator[None] = iter(())
 
     def rows(self) -> Iterator[tuple[Scope, Totals]]:
         """Return all rows, the oldest day first."""
@@ -193,20 +198,21 @@ class Accounts:
         waits[bucket] = waits.get(bucket, 0) + 1
 
     def add_end(self, scope: Scope, outcome: Outcome, now: float) -> None:
-        """Add a gang whose admission ended."""
+        """Add a gang whose admission ended, or that was deleted while it waited."""
         ends = self._row(scope, now).ends
         ends[outcome] = ends.get(outcome, 0) + 1
 
     def encode(self) -> Iterator[None]:
-        """Encode what has changed, a row in a step, and merge rows above 450 kB: then `text` takes little."""
+        """Encode what has changed, a row in a step, and merge rows beyond the bounds: then `text` takes little."""
         while True:
+            yield from self._shrinking
             for day in list(self._days):
                 yield from self._encode(day)
             size = sum(map(len, self._texts.values()))
-            if size <= _LARGEST or self._rows <= len(self._days):
+            if (size <= _LARGEST and self._rows <= _ROWS) or self._rows <= len(self._days):
                 return
-            self._shrink(min(self._rows - 1, int(self._rows * _PART_LEFT * _LARGEST / size)))
-            yield
+            most = min(_ROWS, self._rows * _LARGEST / max(size, _LARGEST))
+            self._shrinking = self._shrink(min(self._rows - 1, int(most * _PART_LEFT)))
 
     def text(self) -> str:
         """Return the accounts as they are stored, below 450 kB."""
@@ -258,51 +264,58 @@ class Accounts:
         scope = scope._replace(day=day).cut()
         if (row := rows.get(scope)) is not None:
             return row
-        if self._rows >= _ROWS:
-            self._shrink(int(_ROWS * _PART_LEFT))
+        if self._rows >= _ROWS and not list(islice(self._shrinking, _AT_ONCE)):
+            self._shrinking = self._shrink(int(_ROWS * _PART_LEFT))
         scope = scope.merged(max(self._lost.get(scope.merged(within), 0) for within, _ in _MERGES))
         self._rows += scope not in rows
         return rows.setdefault(scope, Totals())
 
-    def _shrink(self, most: int) -> None:
-        """Merge rows until there are `most`, or one for each day."""
+    def _shrink(self, most: int) -> Iterator[None]:
+        """Merge rows until there are `most`, with those that come in between, or one for each day; a row in a step."""
+        excess = self._rows
         for within, lost in _MERGES:
-            if self._rows <= most:
+            if (excess := min(excess, self._rows - most)) <= 0:
                 return
             crowds: dict[Scope, list[Scope]] = {}
             for scope in (scope for rows in self._days.values() for scope in rows):
                 crowds.setdefault(scope.merged(within), []).append(scope)
-            places = _fair(map(len, crowds.values()), most)
+            places = _fair(map(len, crowds.values()), self._rows - excess)
             for crowd, scopes in crowds.items():
                 if len(scopes) <= places:
                     continue
-                small = self._smallest_first(scopes)[: len(scopes) - places + 1]
+                small = (yield from self._smallest_first(crowd.day, scopes))[: len(scopes) - places + 1]
                 if 2 * len({scope.merged(lost) for scope in small}) > len(small):
                     continue
                 for scope in small:
-                    self._merge(scope, scope.merged(lost))
+                    excess -= self._merge(scope, scope.merged(lost))
+                    yield
                 if lost < _QUEUE:
                     self._lost[crowd] = max(lost, self._lost.get(crowd, 0))
 
-    def _smallest_first(self, scopes: list[Scope]) -> list[Scope]:
+    def _smallest_first(self, day: str, scopes: list[Scope]) -> Generator[None, None, list[Scope]]:
         """Rows of a day, by their greatest part of what all of them held or waited for of a resource."""
-        rows = {scope: self._days[scope.day][scope] for scope in scopes}
-        whole = Totals()
+        known, whole, sizes = self._days.get(day, {}), Totals(), dict[Scope, float]()
+        rows = {scope: known[scope] for scope in scopes if scope in known}
         for row in rows.values():
             whole.add(row)
+            yield
+        for scope, row in rows.items():
+            pairs = (row.held, whole.held), (row.waited, whole.waited)
+            parts = (one / of.get(name, one) for mine, of in pairs for name, one in mine.items())
+            sizes[scope] = max(parts, default=0.0)
+            yield
+        return sorted(sizes, key=sizes.__getitem__)
 
-        def size(scope: Scope) -> float:
-            pairs = (rows[scope].held, whole.held), (rows[scope].waited, whole.waited)
-            return max((one / of.get(name, one) for mine, of in pairs for name, one in mine.items()), default=0.0)
-
-        return sorted(scopes, key=size)
-
-    def _merge(self, scope: Scope, merged: Scope) -> None:
+    def _merge(self, scope: Scope, merged: Scope) -> bool:
+        """True if there is a row less; the day may have gone."""
+        rows = self._days.get(scope.day, {})
+        if (totals := rows.pop(scope, None)) is None:
+            return False
         self._texts.pop(scope.day, None)
-        rows = self._days[scope.day]
-        totals = rows.pop(scope)
-        self._rows -= merged in rows
+        fewer = merged in rows
+        self._rows -= fewer
         rows.setdefault(merged, Totals()).add(totals)
+        return fewer
 
 
 def _fair(counts: Iterable[int], most: int) -> int:

@@ -1,5 +1,6 @@
 """What the accounts count, keep and give back."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -110,6 +111,32 @@ def test_a_tenant_that_writes_names_without_end_hides_nobody_who_uses_much() -> 
     assert found["cpu"] == pytest.approx(30 * 20 * 8 * 3600 + 10_000 * 6)
     assert found["nvidia.com/gpu"] == pytest.approx(30 * 20 * 8 * 3600)
     assert sums(accounts, "ends") == {"failed": 10_000}
+
+
+def test_rows_are_merged_a_few_at_a_time_and_may_come_in_between() -> None:
+    """However many there are, a step of the event loop stays short."""
+    accounts = Accounts(["team"])
+    steps: list[int] = []
+
+    def add(n: int) -> None:
+        before = len(list(accounts.rows()))
+        accounts.add(Scope("", f"q-{n % 50}", f"{n % 300}", f"Job/{n}", (f"{n % 7}",)), NOON, NOON + 1, held=held)
+        steps.append(before - len(list(accounts.rows())))
+
+    held = {f"example.com/{n}": 1.5 for n in range(14)} | {"cpu": 1.0}
+    for n in range(4000):
+        add(n)
+    rows = [len(list(accounts.rows()))]
+    for n, _ in enumerate(accounts.encode()):
+        rows.append(len(list(accounts.rows())))
+        if n % 50 == 0:
+            add(4000 + n)
+            rows.append(len(list(accounts.rows())))
+    assert (max(rows) < 3000, max(steps) <= 100) == (True, True)
+    assert max(before - after for before, after in itertools.pairwise(rows)) <= 100
+    assert len(accounts.text()) < 452_000
+    assert len(list(accounts.rows())) <= 2500
+    assert sums(again(accounts))["cpu"] == len(steps)
 
 
 def test_of_three_thousand_queues_in_a_day_the_large_ones_keep_their_names() -> None:
