@@ -1,4 +1,4 @@
-"""The accounts of a leader's term: follows what each gang holds, runs and waits for, and how its admission ends.
+"""The accounts of a leader's term: follows what each gang holds and waits for, and how its admission or its wait ends.
 
 What a gang holds is added when it changes, and for all gangs before each write. What changes between these steps and
 the write is added after it: what is stored counts up to its `until`, and nothing of later. The next leader goes on
@@ -35,7 +35,7 @@ _MAY_WAIT = (Phase.ASSEMBLING, Phase.WAITING, Phase.REQUEUED)
 
 
 class _Use(NamedTuple):
-    """What a gang holds and waits for since a time; when it was admitted, and since when it waits for that, or None."""
+    """Amounts that a gang holds and waits for since a time; when it was admitted, and when its wait began, or None."""
 
     since: float
     scope: Scope

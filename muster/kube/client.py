@@ -242,9 +242,9 @@ class Client:
         """Watch from `resource_version` on; yields the events' raw lines until the server ends the watch.
 
         The server ends it after `timeout_seconds`. Never retried here: the caller knows where to resume. Raises, on
-        entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a byte
-        (bookmarks come only after a change to the kind, wherever in the cluster), and ApiError for a line above
-        `max_line` bytes.
+        entering or from the iterator, Unreachable, WatchIdle after `silence` seconds without a byte (bookmarks come
+        only after a change to the kind, wherever in the cluster), and ApiError, also for a line above `max_line`
+        bytes: list then, as it would come again after resuming.
         """
         params = {
             "watch": "true",
