@@ -34,9 +34,14 @@ def _lines(report: Report, row: Row) -> Iterator[list[str]]:
     waits = ["-" if one is None else age(one) for one in row.waits()]
     ends = row.ended() or "-"
     for number, name in enumerate(used or report.resources[:1]):
-        hours = [f"{row.hours(measure, name):,.1f}" for measure in MEASURES]
+        hours = [_hours(row.hours(measure, name)) for measure in MEASURES]
         title = " ".join(filter(None, (name, unit(name))))
         yield [name_of(row), title, *hours, *waits, ends] if not number else ["", title, *hours, "", "", ""]
+
+
+def _hours(hours: float) -> str:
+    shown = f"{hours:,.1f}"
+    return "<0.1" if hours and shown == "0.0" else shown
 
 
 def csv_text(report: Report) -> str:

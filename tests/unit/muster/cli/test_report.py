@@ -88,6 +88,14 @@ def test_docs_teams_shows_such_a_table() -> None:
     assert table_lines(found) == table_lines(replace(found, until=_NOW + 59.0)) == shown
 
 
+def test_hours_that_would_be_rounded_to_nothing_are_not_shown_as_none() -> None:
+    found = Accounts([])
+    found.add(Scope("", "q", "team", "", ()), _NOW - 60, _NOW, held={"cpu": 1.0, _GPU: 3.0})
+    found.until = _NOW
+    _, _, _, cpu, gpu, *_ = table_lines(Report.of(found, "queue", first_day("7d", _NOW), None))
+    assert (cpu.split()[:4], gpu.split()[1]) == (["q", "cpu", "<0.1", "0.0"], "0.1")
+
+
 async def test_a_spreadsheet_gets_text_where_it_would_compute(command: Command) -> None:
     """And columns that do not depend on the records, but for the resources."""
     done = await said(command, "-o", "csv", records=written())
