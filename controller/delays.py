@@ -241,7 +241,7 @@ class Evictions:
         self._nominated[pod.status.nominated_node_name] = _gang(pod), now
 
     def loss(self, key: GangKey, now: float) -> Loss | float | None:
-        """What the gang has lost since this was last asked; the seconds until that is known; None for nothing."""
+        """The loss of the gang since the last call; the seconds until it is known; None for no loss."""
         known = self._gangs.get(key)
         if known is None or not known.lost:
             return None
