@@ -189,18 +189,25 @@ def ray_pod(
     )
 
 
-def pytorch_pod(name: str, role: str = "worker", *, held: bool = True, **rest: Any) -> JSON:  # noqa: ANN401
-    """A member of `pytorch_job()`, bound as the webhook binds it."""
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
+def pytorch_pod(
+    name: str,
+    role: str = "worker",
+    *,
+    job: str = "train",
+    held: bool = True,
+    **rest: Any,  # noqa: ANN401
+) -> JSON:
+    """A member of `pytorch_job()`, or of another one of that name, bound as the webhook binds it."""
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job, "uid": f"uid-{job}"}
     return pod(
         name,
         owner={**owner, "controller": True},
         labels={
-            "training.kubeflow.org/job-name": "train",
+            "training.kubeflow.org/job-name": job,
             "training.kubeflow.org/replica-type": role,
-            GANG: "train",
+            GANG: job,
         },
-        annotations={GROUP_NAME: "train"},
+        annotations={GROUP_NAME: job},
         schedulingGates=[{"name": GATE}] if held else [],
         **rest,
     )

@@ -47,12 +47,9 @@ class History:
     def pods(self, name: str, *numbers: int) -> None:
         """The operator makes these pods, all three of them by default."""
         for number in numbers or range(3):
-            made: JSON = pytorch_pod(f"{name}-{number}", "worker" if number else "master")
+            made: JSON = pytorch_pod(f"{name}-{number}", "worker" if number else "master", job=name)
             meta = made["metadata"]
             meta |= {"uid": f"uid-{name}-{number}-{self.harness.now}", "creationTimestamp": stamp_of(self.harness.now)}
-            meta["ownerReferences"][0].update(name=name, uid=f"uid-{name}")
-            meta["labels"] |= {"training.kubeflow.org/job-name": name, "muster.dev/gang": name}
-            meta["annotations"] |= {"scheduling.k8s.io/group-name": name}
             self.harness.client.pods[meta["name"]] = made
 
     def gone(self, name: str, *numbers: int) -> None:

@@ -38,12 +38,9 @@ class GeneratedDay:
         """A user applies a job, and its operator makes the pods."""
         self.came[name] = self.harness.now
         for number in range(3):
-            made = pytorch_pod(f"{name}-{number}", "worker" if number else "master")
+            made = pytorch_pod(f"{name}-{number}", "worker" if number else "master", job=name)
             meta = made["metadata"]
             meta |= {"uid": f"uid-{name}-{number}", "creationTimestamp": stamp_of(self.harness.now)}
-            meta["ownerReferences"][0].update(name=name, uid=f"uid-{name}")
-            meta["labels"] |= {"training.kubeflow.org/job-name": name, "muster.dev/gang": name}
-            meta["annotations"] |= {"scheduling.k8s.io/group-name": name}
             self.harness.client.pods[meta["name"]] = made
         self.harness.set_workload(self.job(name))
 
